@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -294,7 +295,7 @@ LONG = TEXT.replace('duration = "5s"', 'duration = "20000s"').replace('"poisson"
 SWEEP = """
 import concurrent.futures, sys, groundswell
 if __name__ == "__main__":
-    pool = concurrent.futures.ProcessPoolExecutor(2) if sys.argv[1] == "processes" else None
+    pool = concurrent.futures.ProcessPoolExecutor(2) if sys.argv[1] == "processes" else 2
     groundswell.sweep({text!r}, {{"network.delay": ["1ms", "2ms", "3ms", "4ms"]}}, pool, output="long")
 """
 
@@ -311,10 +312,11 @@ def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind, who):
     command = [sys.executable, "script.py", kind]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:
         try:
+            # Both workers are at work: one that waits for its first task is the pool's to end.
             until = time.monotonic() + 60
-            while not programs(here / "long") and time.monotonic() < until:
+            while len(programs(here / "long")) < 2 and time.monotonic() < until:
                 time.sleep(0.1)
-            assert programs(here / "long")
+            assert len(programs(here / "long")) == 2
             who(child.pid, signal.SIGINT)
             _, said = child.communicate(timeout=60)
         finally:
@@ -322,6 +324,20 @@ def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind, who):
                 os.killpg(child.pid, signal.SIGKILL)
     assert "KeyboardInterrupt" in said and child.returncode != 0
     assert not programs(here / "long") and not list(here.glob("long/cell-*/.seeds-*"))
+
+
+def test_a_worker_that_its_pool_terminates_leaves_nothing_behind(here):
+    # A new process, without the handlers of this one.
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        number = pool.submit(os.getpid).result()
+        batch = pool.submit(groundswell._worker.work, LONG, None, str(here), [], str(here / "long/cell-a/seeds-1-2"), "token")
+        until = time.monotonic() + 60
+        while not list(here.glob("long/cell-a/.seeds-*")) and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(number, signal.SIGTERM)
+        with pytest.raises(concurrent.futures.process.BrokenProcessPool):
+            batch.result(60)
+    assert not programs(here / "long") and not list(here.glob("long/cell-a/.seeds-*"))
 
 
 def test_an_exception_of_on_result_stops_the_sweep(here):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import math
+import multiprocessing
+import os
 import shutil
+import signal
+import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 
 from groundswell import _process
@@ -65,8 +69,36 @@ def sweep_up(directory: Path, token: str) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _tidy() -> Generator[Callable[[], bool], None, None]:
+    """In a process of a pool, signals leave no step halfway. Gives whether one came, after which the batch is to stop.
+
+    A terminal sends Ctrl-C to all processes of the group. A pool that lost a worker terminates the others."""
+    came: set[int] = set()
+    if multiprocessing.parent_process() is None or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda it, _: came.add(it)) for number in numbers]
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if signal.SIGTERM in came:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
 def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:
-    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path.
+    """The task of a worker: runs a batch. Returns its path."""
+    with _tidy() as interrupted:
+        return _run(text, path, cwd, changes, place, token, interrupted)
+
+
+def _run(
+    text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str, interrupted: Callable[[], bool]
+) -> str:
+    """Runs a batch in a temporary directory and renames that when complete. Returns the final path.
 
     The program decides whether a batch that is there is of the same inputs and version. Raises `UsageError` if not."""
     final = Path(place)
@@ -78,7 +110,7 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
         nonlocal looked, stopped
         if time.monotonic() >= looked + ASK:
             looked, stopped = time.monotonic(), stop in _ABANDONED or stop.exists()
-        return stopped
+        return stopped or interrupted()
 
     def run(output: Path) -> None:
         if path is not None and Source.of(path).text != text:

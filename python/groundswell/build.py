@@ -215,12 +215,12 @@ DeliveriesSpec: TypeAlias = "str | Deliveries"
 """Either the path of a delivery trace, or a table with its `file` and what else differs."""
 
 Directions: TypeAlias = Literal[
-    "both",
     "up",
     "down",
+    "both",
 ]
-"""One direction of the bottleneck, or both. `both`: Up and down. `up`: Left to right: away from the
-clients. `down`: Right to left: towards the clients."""
+"""One direction of the bottleneck, or both. `up`: Left to right: away from the clients. `down`: Right
+to left: towards the clients. `both`: Up and down."""
 
 DrrClasses: TypeAlias = Literal[
     "flow",
@@ -481,7 +481,7 @@ class WebBackground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     kind: Literal["web"] = "web"
     """Which kind; it decides what other keys there are."""
@@ -600,8 +600,8 @@ class PoissonBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -667,8 +667,8 @@ class CbrBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -734,7 +734,8 @@ class SessionsBackground(Table):
     """How many times faster the model's intervals follow one another; the rate stays. Default: 1.0."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`."""
 
     first: int | None = None
     """The model's interval to begin with, from 0; after the last comes this one again. Those before it
@@ -791,7 +792,8 @@ class ImitationBackground(Table):
     """Whether a run begins with no session in progress. Default: in steady state."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`."""
 
     durations: float | None = None
     """How long transfers take, as a multiple of those that were recorded. It decides which intervals a
@@ -839,8 +841,8 @@ class ReplayBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -915,8 +917,8 @@ class GreedyBackground(Table):
 
     delay: Delays | None = None
     """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
-    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
-    foreground, what makes the network's `rtt`, if that is given."""
+    they take in turn, or `{ from, to }` between which each draws its own. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     direction: Directions | None = None
     """Which way their data flows; both at the same time by different connections. Default: down."""
@@ -965,8 +967,8 @@ class SwarmBackground(Table):
 
     delay: Delays | None = None
     """One-way delay of the peers' access paths: of all, a list that they take in turn, or `{ from, to
-    }` between which each draws its own. The client's own is 5ms; as a foreground, what makes the
-    network's `rtt`."""
+    }` between which each draws its own. The client's own is the network's `access_delay`; as a
+    foreground, what makes its `rtt`, if that is given."""
 
     download: Rate | None = None
     """Cap on the blocks that the client requests. Default: none."""
@@ -1016,8 +1018,8 @@ class OnOffBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1087,7 +1089,7 @@ class VoiceBackground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     frame: Dur | None = None
     """Speech in a packet. Default: 20ms."""
@@ -1129,7 +1131,7 @@ class PageBackground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     every: Dur | None = None
     """From the beginning of a page to the beginning of the next; what is not there by then is given
@@ -1305,7 +1307,7 @@ class WebForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     kind: Literal["web"] = "web"
     """Which kind; it decides what other keys there are."""
@@ -1349,7 +1351,7 @@ class ProgramForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     ecn: bool | None = None
     """Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`:
@@ -1416,8 +1418,8 @@ class PoissonForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -1483,8 +1485,8 @@ class CbrForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -1550,8 +1552,8 @@ class ReplayForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1626,8 +1628,8 @@ class GreedyForeground(Table):
 
     delay: Delays | None = None
     """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
-    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
-    foreground, what makes the network's `rtt`, if that is given."""
+    they take in turn, or `{ from, to }` between which each draws its own. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     direction: Directions | None = None
     """Which way their data flows; both at the same time by different connections. Default: down."""
@@ -1676,8 +1678,8 @@ class SwarmForeground(Table):
 
     delay: Delays | None = None
     """One-way delay of the peers' access paths: of all, a list that they take in turn, or `{ from, to
-    }` between which each draws its own. The client's own is 5ms; as a foreground, what makes the
-    network's `rtt`."""
+    }` between which each draws its own. The client's own is the network's `access_delay`; as a
+    foreground, what makes its `rtt`, if that is given."""
 
     download: Rate | None = None
     """Cap on the blocks that the client requests. Default: none."""
@@ -1727,8 +1729,8 @@ class OnOffForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
-    what makes the network's `rtt`, if that is given."""
+    """One-way delay of the access path on each side of the bottleneck. Default: the network's
+    `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1798,7 +1800,7 @@ class VoiceForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     frame: Dur | None = None
     """Speech in a packet. Default: 20ms."""
@@ -1838,7 +1840,7 @@ class StreamForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     every: Dur | None = None
     """From the beginning of a viewer's stream to the beginning of the next. Default: the next begins
@@ -1893,7 +1895,7 @@ class DashForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     every: Dur | None = None
     """From the beginning of what a viewer watches to the beginning of the next. Default: the next
@@ -1950,7 +1952,7 @@ class PageForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     every: Dur | None = None
     """From the beginning of a page to the beginning of the next; what is not there by then is given
@@ -2006,7 +2008,7 @@ class ProbeForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    network's `rtt`, or 5ms."""
+    network's `rtt`, or its `access_delay`."""
 
     kind: Literal["probe"] = "probe"
     """Which kind; it decides what other keys there are."""
@@ -2174,7 +2176,8 @@ class Network(Table):
 
     access_delay: Dur | None = None
     """One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise.
-    Models and swarms have their own. Default 5ms; in the preset `leaf-spine` 5us."""
+    Learnt traffic and the peers of a swarm have their own. Default 5ms; in the preset `leaf-spine`
+    5us."""
 
     change: Sequence[Change] | None = None
     """What changes during a run, and when."""

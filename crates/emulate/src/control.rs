@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use swell_base::{Direction, Time};
+use swell_host::Late;
 use swell_world::{LinkSetting, World};
 
-use super::Snapshot;
 use super::journal::Entry;
 
 /// Shared by a running emulation and its controller. The loop looks here on every iteration.
@@ -20,6 +20,24 @@ pub struct Control {
     /// Flows are listed only after the first call of [`Control::seen`].
     wanted: AtomicBool,
     seen: Mutex<Seen>,
+}
+
+/// The state of an emulation.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// World time.
+    pub at: Time,
+    /// Network-layer bytes that have crossed the watched link, by direction (up, down) and then by kind (foreground,
+    /// background).
+    pub carried: [[u64; 2]; 2],
+    /// Packets of programs that are inside the world now.
+    pub inside: u64,
+    /// Open simulated connections.
+    pub flows: usize,
+    /// Packets dropped at the watched link: up, down.
+    pub dropped: [u64; 2],
+    /// Lateness so far.
+    pub late: Late,
 }
 
 /// The state of a running emulation.

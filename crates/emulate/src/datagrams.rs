@@ -99,6 +99,8 @@ pub struct Conversation {
     /// Datagrams that arrived as part of a stream, and how many of them were late by more than a twentieth of their
     /// transit time. Zero for requests and answers, which are judged as a whole.
     pub stream: [u64; 2],
+    /// Whether it is QUIC, which sends again what is lost.
+    pub quic: bool,
     /// Its requests. All echoes of one process to one address form one conversation.
     pub exchanges: Vec<Exchange>,
 }
@@ -456,6 +458,7 @@ impl Datagrams {
                     client: flow.client,
                     bytes: flow.bytes,
                     stream: flow.stream(&exchanges),
+                    quic: flow.kind == Kind::Quic,
                     exchanges,
                 });
                 continue;
@@ -465,6 +468,7 @@ impl Datagrams {
                     client: flow.client,
                     bytes: [0; 2],
                     stream: [0; 2],
+                    quic: false,
                     exchanges: Vec::new(),
                 });
                 all.len() - 1

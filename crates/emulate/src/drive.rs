@@ -2,6 +2,8 @@
 
 mod bridge;
 mod entrance;
+mod staged;
+mod switches;
 mod wait;
 
 use std::fs::File;
@@ -27,12 +29,12 @@ use super::pool::Pool;
 use super::table::Table;
 use super::tracker::{Tracked, Tracker};
 use super::{Counts, Host, Options, Packets, Snapshot};
-use bridge::Bridging;
-pub use bridge::{PortCounts, Route};
-use entrance::Staged;
+use staged::Staged;
 use swell_host::Nic;
 use swell_host::clock::monotonic;
 use swell_host::{Late, Lateness};
+use switches::Bridging;
+pub use switches::{PortCounts, Route};
 
 /// Most packets written as one batch. The kernel receives the packets of one connection in a batch as one
 /// super-packet.

@@ -25,102 +25,26 @@
 //! (u16, bytes 20–21). Two more records hold the delay (ns, u64), the queue limit (u64), and four probabilities
 //! (f64).
 
+mod entry;
 mod setting;
 
 use std::io::{self, Read, Write};
 
-use swell_base::{Direction, DropReason, Dur, Rate, Time};
+use swell_base::{DropReason, Dur, Rate, Time};
 use swell_workload::Access;
-use swell_world::{LinkSetting, PathId, Port, PortConfig};
+use swell_world::{PathId, Port, PortConfig};
+
+pub use entry::Entry;
+use entry::{LONGEST_DELAY, RECORD, word};
 
 const MAGIC: &[u8; 8] = b"SWELLJNL";
 const VERSION: u32 = 2;
-const RECORD: usize = 24;
 
 /// Kinds of the records for ports and for link settings. Both continue in two more records.
 const PORT: u8 = 5;
 const SET: u8 = 6;
 /// A packet that is read after the end of the run is stamped when it is read. This bounds how late that can be.
 const LONGEST_STALL: Dur = Dur::from_secs(60);
-/// Longest delay that a path can have.
-const LONGEST_DELAY: Dur = Dur::from_secs(3600);
-
-/// Something that happened at a port.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Entry {
-    /// A port was added. Ports are numbered from 0 in the order of their addition.
-    Port {
-        /// When.
-        at: Time,
-        /// Which side, path and access link.
-        config: PortConfig,
-        /// It belongs to a program, not to the background.
-        program: bool,
-    },
-    /// A packet entered the world. Arrivals are numbered from 0 in order.
-    Arrival {
-        /// When.
-        at: Time,
-        /// The sender's port.
-        from: Port,
-        /// The receiver's port.
-        to: Port,
-        /// Which of the flows between the two ports.
-        bucket: u16,
-        /// Network-layer bytes.
-        size: u16,
-        /// ECN codepoint.
-        ecn: u8,
-    },
-    /// A packet left the world.
-    Departure {
-        /// When it was due, not when the machine wrote it.
-        at: Time,
-        /// Number of the arrival.
-        number: u64,
-        /// ECN codepoint.
-        ecn: u8,
-    },
-    /// A packet was dropped.
-    Drop {
-        /// When.
-        at: Time,
-        /// Number of the arrival.
-        number: u64,
-        /// Why.
-        reason: DropReason,
-    },
-    /// The settings of a link were changed.
-    Set {
-        /// When.
-        at: Time,
-        /// The link's number in the world.
-        link: u16,
-        /// The direction.
-        direction: Direction,
-        /// The new settings.
-        setting: LinkSetting,
-    },
-    /// The emulation ended.
-    End {
-        /// When.
-        at: Time,
-    },
-}
-
-impl Entry {
-    /// When it happened.
-    pub fn at(&self) -> Time {
-        match *self {
-            Entry::Port { at, .. }
-            | Entry::Arrival { at, .. }
-            | Entry::Departure { at, .. }
-            | Entry::Drop { at, .. }
-            | Entry::Set { at, .. }
-            | Entry::End { at } => at,
-        }
-    }
-}
 
 /// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -324,12 +248,6 @@ fn certain(entries: &mut Vec<Entry>) {
         }
     });
     entries.push(Entry::End { at: end });
-}
-
-fn word(bytes: &[u8], from: usize) -> u64 {
-    let mut b = [0; 8];
-    b.copy_from_slice(&bytes[from..from + 8]);
-    u64::from_le_bytes(b)
 }
 
 fn packet(r: &[u8]) -> Result<Entry, &'static str> {

@@ -42,7 +42,7 @@ pub use attach::HostUpdates;
 pub use capture::Packets;
 pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
-pub use control::{Control, OpenFlow, Seen};
+pub use control::{Control, OpenFlow, Seen, Snapshot};
 pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, EmulationResult, PortCounts, Route, Running};
 pub use faults::{Fault, FaultCounts, FaultTally, Faults, Rebind};
@@ -130,24 +130,6 @@ pub struct Counts {
     pub lost: u64,
     /// Changes of the link's settings during the run ([`Control::set`]).
     pub set: u64,
-}
-
-/// The state of an emulation.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    /// World time.
-    pub at: Time,
-    /// Network-layer bytes that have crossed the watched link, by direction (up, down) and then by kind (foreground,
-    /// background).
-    pub carried: [[u64; 2]; 2],
-    /// Packets of programs that are inside the world now.
-    pub inside: u64,
-    /// Open simulated connections.
-    pub flows: usize,
-    /// Packets dropped at the watched link: up, down.
-    pub dropped: [u64; 2],
-    /// Lateness so far.
-    pub late: Late,
 }
 
 #[cfg(test)]

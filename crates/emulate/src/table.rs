@@ -85,11 +85,12 @@ pub(crate) fn tag(observed: bool) -> Tag {
 }
 
 /// The bucket of a packet, the same in both directions. All fragments of a datagram have the same, without ports, as in
-/// Linux (net/core/flow_dissector.c). The hash is FNV-1a (Fowler, Noll and Vo; RFC 9923).
+/// Linux (net/core/flow_dissector.c). It is also without the protocol: in IPv6 only the first fragment shows what is
+/// behind further extension headers. The hash is FNV-1a (Fowler, Noll and Vo; RFC 9923).
 pub(crate) fn bucket(header: &Header) -> u16 {
-    let ports = match header.fragment {
-        None => header.ports,
-        Some(_) => [0; 2],
+    let (ports, protocol) = match header.fragment {
+        None => (header.ports, header.protocol),
+        Some(_) => ([0; 2], 0),
     };
     let mut ends = [(header.source, ports[0]), (header.destination, ports[1])];
     ends.sort();
@@ -106,6 +107,28 @@ pub(crate) fn bucket(header: &Header) -> u16 {
         }
         add(&port.to_be_bytes());
     }
-    add(&[header.protocol]);
+    add(&[protocol]);
     (hash ^ hash >> 32) as u16 % BUCKETS as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_of_a_datagram_have_one_bucket() {
+        // An IPv6 datagram whose fragment header is followed by destination options, and then by UDP.
+        let [fragment, options, udp] = [44, 60, 17];
+        let mut first = vec![0; 40];
+        (first[0], first[6], first[23], first[39]) = (0x60, fragment, 1, 2);
+        first.extend([options, 0, 0, 1, 1, 2, 3, 4]);
+        first.extend([udp, 0, 1, 4, 0, 0, 0, 0]);
+        first.extend([0, 53, 1, 0, 0, 0, 0, 0]);
+        // The second fragment has an offset, and data in the place of the options.
+        let mut second = first.clone();
+        second[43] = 8;
+        let [a, b] = [&first, &second].map(|packet| Header::of(packet).unwrap());
+        assert_ne!(a.protocol, b.protocol);
+        assert_eq!(bucket(&a), bucket(&b));
+    }
 }

@@ -451,14 +451,24 @@ pub(crate) fn silence(round_trip: Dur) -> Dur {
 const HEARTBEATS: usize = 3;
 
 /// Labels exchanges as heartbeats that are tiny in both directions, far apart, and periodic. Their intervals agree
-/// within a tenth, as timers do.
+/// within a tenth, as timers do. The end of the conversation may cut the last one off before its answer.
 fn label_heartbeats(all: &mut [Exchange]) {
+    let last = all.len().saturating_sub(1);
     let tiny = |e: &Exchange| e.label.waits() && e.bytes.iter().all(|&b| 0 < b && b <= TINY);
+    let cut_off = |e: &Exchange| {
+        e.outcome == Outcome::CutOff && e.label.waits() && e.bytes[1] == 0 && e.bytes[0] <= TINY
+    };
     let mut from = 0;
     while from < all.len() {
         let mut to = from;
         let mut period: Option<Dur> = None;
-        while to + 1 < all.len() && tiny(&all[to]) && tiny(&all[to + 1]) {
+        while to + 1 < all.len() && tiny(&all[to]) {
+            let answered = to + 1 - from >= HEARTBEATS;
+            let next = &all[to + 1];
+            let beats = tiny(next) || (answered && to + 1 == last && cut_off(next));
+            if !beats {
+                break;
+            }
             let gap = all[to + 1].start.since(all[to].start);
             let equal = period.is_none_or(|p| gap.max(p) <= gap.min(p).scale(1.1));
             if gap < PERIOD || all[to].lasted() * 4 > gap || !equal {

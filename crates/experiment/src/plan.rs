@@ -390,7 +390,7 @@ impl Plan {
     /// One-way access delay at each end of the path.
     fn access_delay(&self, foreground: &Part) -> Dur {
         let own = self.file.round_trip(&foreground.route());
-        match (foreground.delay(), self.file.network.rtt) {
+        match (foreground.delay(&self.file.network), self.file.network.rtt) {
             (Some(delay), _) => delay,
             // A round trip crosses each of the two access paths twice.
             (None, Some(rtt)) => rtt.saturating_sub(own) / 4,

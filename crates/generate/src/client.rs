@@ -9,12 +9,13 @@ use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
 use swell_traffic::flowlevel::Transfer;
 
-use super::connect::{begin_connect, mark, socket};
+use super::connect::{Ends, Marks, begin_connect, mark, socket};
 use super::flow::{Flow, Outcome};
 use super::paced::Paced;
-use super::playing::{Ends, Marks, Playing};
+use super::playing::Playing;
+use super::state::{CHUNK, Conn, State, seconds};
 use super::wire::{HEADER, Message, Request};
-use super::worker::{CHUNK, Conn, State, Worker, seconds};
+use super::worker::Worker;
 use swell_host::sys::tcp as sys;
 
 /// Most reads or writes on one connection before others are served.
@@ -261,8 +262,9 @@ impl Worker {
                     conn.to_send -= sent as u64;
                     conn.flow.up += sent as u64;
                     conn.progress = seconds(now);
+                    // The header leaves at once. At a byte per second, waiting for it would be a stall.
                     if let Some(paced) = &mut conn.paced {
-                        paced.sent(sent as u64, now);
+                        paced.sent(sent.saturating_sub(header) as u64, now);
                     }
                     self.counts.sent_bytes += sent as u64;
                     self.pay(sent.saturating_sub(charged) as u64);

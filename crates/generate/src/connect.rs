@@ -6,9 +6,26 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{SocketType, bind, connect, sockopt};
 
-use super::playing::Marks;
 use swell_host::sys::tcp as sys;
 use swell_sockets::{Here, Sockets, family};
+
+/// Endpoints of a transfer.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    /// Index of the server in the run.
+    pub server: u16,
+    pub to: SocketAddr,
+    /// Source address; `None` if the kernel chooses it.
+    pub from: Option<IpAddr>,
+}
+
+/// Socket options that differ between connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub dscp: u8,
+    /// Index among the run's congestion controls.
+    pub congestion: u8,
+}
 
 /// A socket for traffic to `to`, from an address that need not be assigned to an interface (ip(7), `IP_FREEBIND`).
 pub(super) fn socket(to: IpAddr, from: Option<IpAddr>, kind: SocketType) -> Result<OwnedFd> {

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SocketType, connect, recv, sockopt};
 use swell_base::{Dur, Stream, Time, derived};
-use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource, randomly};
+use swell_traffic::flowlevel::{UdpSource, randomly};
 
-use super::connect::{set_dscp, socket};
+use super::connect::{Ends, set_dscp, socket};
 use super::flow::{Flow, Outcome};
-use super::playing::Ends;
-use super::wire::{DATAGRAM, MOST_ANSWERS, Stamp, plain};
-use super::worker::{DATAGRAMS, SOURCE, Wake, Worker, watch};
+use super::source::Source;
+use super::state::{DATAGRAMS, SOURCE, Wake};
+use super::wire::{DATAGRAM, Stamp, plain};
+use super::worker::{Worker, watch};
 use swell_host::sys::datagrams as sys;
 
 /// Most datagrams sent or received in one batch before other sockets are served.
@@ -23,68 +24,6 @@ const BUFFER: usize = 4 << 20;
 const LINGER: Dur = Dur::from_millis(500);
 /// How much longer to wait if none of a source's requests was answered: the path may be longer than that.
 const PATIENCE: Dur = Dur::from_secs(1);
-
-/// A source of datagrams on a client.
-pub(super) struct Source {
-    fd: OwnedFd,
-    server: u16,
-    law: UdpSource,
-    pacer: Pacer,
-    /// Its current exchange, which may be partly sent; `None` after the last.
-    next: Option<Exchange>,
-    /// Datagrams of that exchange that were sent.
-    sent: u32,
-    /// Answers of that exchange that no datagram has asked for yet.
-    asked: u32,
-    /// A datagram that asks for an answer was sent, or was to be sent.
-    requests: bool,
-    /// It waits for its first answer after [`LINGER`].
-    waits: bool,
-    /// DSCP of the answers.
-    dscp: u8,
-    sequence: u32,
-    flow: Flow,
-}
-
-impl Source {
-    /// Whether it has exchanges left.
-    pub fn goes_on(&self) -> bool {
-        self.next.is_some()
-    }
-
-    /// It asked for answers, and none came.
-    fn is_unanswered(&self) -> bool {
-        self.requests && self.flow.again == 0
-    }
-
-    /// The next datagram of the current exchange, if there is one: its stamp and its payload length in bytes.
-    fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
-        // Answers are requested by the client's own datagrams. If there are too few of these, small ones are added.
-        let asking = exchange.down.div_ceil(u32::from(MOST_ANSWERS));
-        let all = exchange.up.max(asking);
-        let left = all.checked_sub(self.sent).filter(|&n| n > 0)?;
-        if self.sent == 0 {
-            self.asked = exchange.down;
-        }
-        let answers = self.asked.div_ceil(left).min(u32::from(MOST_ANSWERS));
-        let stamp = Stamp {
-            client,
-            answer: u16::try_from(self.law.down.payload).unwrap_or(u16::MAX),
-            answers: answers as u16,
-            dscp: self.dscp,
-            sequence: self.sequence,
-        };
-        let own = match self.sent < exchange.up {
-            true => self.law.up.payload,
-            false => 0,
-        };
-        self.asked -= answers;
-        self.requests |= answers > 0;
-        self.sent += 1;
-        self.sequence = self.sequence.wrapping_add(1);
-        Some((stamp, own.max(DATAGRAM as u32)))
-    }
-}
 
 impl Worker {
     /// Changes the number of running sources by the factor `growth`: ends some, or begins copies of those that the traffic
@@ -180,6 +119,7 @@ impl Worker {
             asked: 0,
             requests: false,
             waits: false,
+            given_up: false,
             dscp,
             sequence: 0,
             flow,
@@ -213,6 +153,7 @@ impl Worker {
             if source.is_unanswered() && !std::mem::replace(&mut source.waits, true) {
                 self.queue.push(now + PATIENCE, Wake::Exchange(token));
             } else {
+                source.given_up = true;
                 self.source_over(token);
             }
             return;
@@ -277,7 +218,7 @@ impl Worker {
             };
             let batch = sent..sent + fitting(&sizes[sent..], room);
             let (rest, lengths) = (&headers[batch.clone()], &sizes[batch]);
-            match sys::send_many(source.fd.as_fd(), rest, lengths, &self.payload) {
+            match sys::send_many(source.fd.as_fd(), &[], rest, lengths, &self.payload) {
                 Ok(n) if n > 0 => {
                     let bytes: u64 = lengths[..n].iter().copied().map(u64::from).sum();
                     source.flow.up += bytes;
@@ -311,7 +252,9 @@ impl Worker {
                 // Its server was gone, or the kernel accepted none of its datagrams.
                 None if flow.up == 0 => Outcome::Failed,
                 // Its datagrams or all of the answers were lost, as a query of which nothing comes back.
-                None if source.is_unanswered() => Outcome::Failed,
+                None if source.is_unanswered() && source.given_up => Outcome::Failed,
+                // The end of the run cut it off while it waited for answers.
+                None if source.is_unanswered() => Outcome::Unfinished,
                 None => Outcome::Done,
             };
             self.counts.sources_failed += u64::from(outcome == Outcome::Failed);

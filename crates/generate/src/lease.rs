@@ -5,44 +5,15 @@
 //! side that receives nothing for the length of the lease, or whose connection breaks, ends all traffic between the
 //! two.
 
-use std::collections::BTreeMap;
-
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send};
 use swell_base::{Dur, Time};
 
 use super::config::Role;
 use super::connect::{begin_connect, socket};
+use super::state::{Conn, Lease, Stage, State, Wake};
 use super::wire::{HEADER, Key, Message, client_proof, same, server_proof};
-use super::worker::{Conn, State, Wake, Worker};
-
-/// The leases of one thread.
-#[derive(Default)]
-pub(super) struct Leases {
-    all: BTreeMap<u64, Lease>,
-    /// When to send the next keep-alive bytes.
-    next: Time,
-}
-
-/// A lease, or an attempt to get one.
-struct Lease {
-    party: u16,
-    stage: Stage,
-    /// The client's nonce and the server's.
-    nonces: [[u8; 16]; 2],
-    since: Time,
-    /// Number of the agreement with this party; 0 before the agreement.
-    agreement: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Client: the connection is not established yet.
-    Connecting,
-    /// Client: waits for the server's answer. Server: waits for the client's proof.
-    Asked,
-    Agreed,
-}
+use super::worker::Worker;
 
 /// Delay before another attempt to get a lease.
 const AGAIN: Dur = Dur::from_millis(500);

@@ -85,12 +85,15 @@ mod paced;
 #[cfg(test)]
 mod patience;
 mod plan;
+mod play;
 mod playing;
 mod pool;
 pub mod router;
 mod run;
 mod server;
 mod shared;
+mod source;
+mod state;
 mod table;
 pub mod wire;
 mod worker;

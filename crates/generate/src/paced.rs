@@ -2,8 +2,6 @@
 
 use swell_base::{Dur, Time};
 
-use super::worker::{Wake, Worker, seconds};
-
 /// What a connection may send at once: as much as its rate carries in this time. Timers are not more exact.
 const BURST: Dur = Dur::from_millis(20);
 /// Minimum of a burst, bytes: the payload of a full segment.
@@ -38,7 +36,7 @@ impl Paced {
     }
 
     /// How many bytes may be sent now, or else how long to wait.
-    fn room(&self, now: Time) -> Result<u64, Dur> {
+    pub fn room(&self, now: Time) -> Result<u64, Dur> {
         match self.paid > now {
             true => Err(self.paid.since(now)),
             false => Ok(self.burst()),
@@ -48,37 +46,6 @@ impl Paced {
     /// Charges bytes that were sent. What was not sent in time is not made up for.
     pub fn sent(&mut self, bytes: u64, now: Time) {
         self.paid = self.paid.max(now) + Dur::from_secs_f64(bytes as f64 / self.rate as f64);
-    }
-}
-
-impl Worker {
-    /// How many of `n` bytes a connection may send at its own rate and within the agent's limit. `None` if it must wait;
-    /// it then continues when both allow.
-    pub fn in_pace(&mut self, token: u64, n: usize) -> Option<usize> {
-        let now = self.now();
-        let conn = self.conns.get_mut(token)?;
-        let n = match conn.paced.map(|p| p.room(now)) {
-            None => n,
-            Some(Ok(room)) => n.min(usize::try_from(room).unwrap_or(usize::MAX)),
-            Some(Err(wait)) => {
-                // Events of the socket may come in between: one timer is enough.
-                if !std::mem::replace(&mut conn.wakes, true) {
-                    self.queue.push(now + wait, Wake::Paced(token));
-                }
-                return None;
-            }
-        };
-        self.allowed(token, n)
-    }
-
-    /// Continues with a connection that waited for its own rate.
-    pub fn paced_again(&mut self, token: u64) {
-        let second = seconds(self.now());
-        if let Some(conn) = self.conns.get_mut(token) {
-            conn.wakes = false;
-            conn.progress = second;
-        }
-        self.go_on(token);
     }
 }
 

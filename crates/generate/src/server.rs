@@ -15,12 +15,12 @@ use swell_base::Dur;
 
 use super::client::LARGE;
 use super::config::Role;
-use super::connect::mark;
+use super::connect::{Marks, mark};
 use super::flow::{Flow, Outcome};
 use super::paced::Paced;
-use super::playing::Marks;
+use super::state::{Answerer, CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, seconds};
 use super::wire::{HEADER, Message, Request, plain};
-use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, seconds};
+use super::worker::Worker;
 use swell_host::sys::datagrams as sys;
 use swell_sockets::{Here, Sockets, family};
 
@@ -37,14 +37,6 @@ const SILENCE: u32 = 3;
 
 /// Most ports that are tried where any port will do.
 const CHOICES: u32 = 100;
-
-/// The server's sockets.
-pub(super) struct Answerer {
-    listener: OwnedFd,
-    pub datagrams: OwnedFd,
-    /// Descriptors ran out, and connections are waiting.
-    pausing: bool,
-}
 
 impl Worker {
     /// Opens the run's listening sockets. All threads share a port.

@@ -7,117 +7,20 @@ use std::sync::Arc;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
-use swell_base::{Dur, EventQueue, Ranked, Time};
+use swell_base::{Dur, EventQueue, Time};
 
 use super::config::Role;
 use super::counts::{Counts, Statistics};
 use super::flow::{Flow, Outcome};
-use super::paced::Paced;
-use super::playing::{Marks, Playing};
-use super::server::Answerer;
+use super::playing::Playing;
 use super::shared::{Command, Shared};
+use super::state::{
+    Answerer, CHUNK, Conn, DATAGRAMS, LISTENER, Leases, NEWS_OF_COMMANDS, SOURCE, State, Wake,
+    seconds,
+};
 use super::table::Table;
 use super::wire::{HEADER, Stamps};
 use swell_host::Lateness;
-
-/// State of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Client: waiting for the rate limit before it connects.
-    Waiting,
-    /// Client: connecting.
-    Connecting,
-    /// Client: sending.
-    Sending,
-    /// Client: receiving the answer.
-    Receiving,
-    /// Client: kept for the next transfer.
-    Idle,
-    /// Server: waiting for a header.
-    Header,
-    /// Server: receiving.
-    Taking,
-    /// Server: sending.
-    Giving,
-    /// Server: everything was sent; waiting for the client's FIN.
-    Ending,
-    /// Either end of a lease, during the handshake or afterwards.
-    Lease,
-}
-
-/// One end of a connection.
-#[derive(Debug)]
-pub(super) struct Conn {
-    pub fd: OwnedFd,
-    pub state: State,
-    /// It is in the ready queue because it has more to do.
-    pub ready: bool,
-    /// A timer is set for it, because its own rate keeps it waiting.
-    pub wakes: bool,
-    /// The connection stays open for further transfers.
-    pub keep: bool,
-    /// Client: index of the server in the run. Server: index of the client.
-    pub party: u16,
-    /// Client: the socket options of the server's end.
-    pub marks: Marks,
-    /// Client: the session, and the generation of its traffic.
-    pub session: u64,
-    pub generation: u32,
-    /// Client: retransmissions that belong to earlier transfers.
-    pub again: u32,
-    /// The limit on the rate at which this end sends.
-    pub paced: Option<Paced>,
-    /// Client: the same of the server, bytes per second; 0 for none.
-    pub limit: u64,
-    /// Bytes still to be sent and to be received.
-    pub to_send: u64,
-    pub to_receive: u64,
-    /// Second of the last progress.
-    pub progress: u32,
-    /// Client: the flow's record. Server: only `source` is used, for the peer's address.
-    pub flow: Flow,
-}
-
-impl Conn {
-    /// A connection without a transfer.
-    pub fn new(fd: OwnedFd, state: State, now: Time) -> Conn {
-        Conn {
-            fd,
-            state,
-            ready: false,
-            wakes: false,
-            keep: false,
-            party: 0,
-            marks: Marks::default(),
-            session: 0,
-            generation: 0,
-            again: 0,
-            paced: None,
-            limit: 0,
-            to_send: 0,
-            to_receive: 0,
-            progress: seconds(now),
-            flow: Flow::default(),
-        }
-    }
-}
-
-/// Timer events.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Wake {
-    /// A datagram source's next exchange is due.
-    Exchange(u64),
-    /// The listener may be able to accept again.
-    Accept,
-    /// It is time to request a lease.
-    Lease(u16),
-    /// The rate limit may allow sending again.
-    Room,
-    /// The connection's own rate allows sending again.
-    Paced(u64),
-}
-
-impl Ranked for Wake {}
 
 pub(super) struct Worker {
     pub shared: Arc<Shared>,
@@ -143,7 +46,7 @@ pub(super) struct Worker {
     pub over: Vec<Flow>,
     pub playing: Option<Playing>,
     pub answerer: Option<Answerer>,
-    pub leases: super::lease::Leases,
+    pub leases: Leases,
     /// Server: the parties of transfers that broke, and when. Whether one failed, or was cut off by the end of its client's
     /// part, is known once the announcement of the end must have arrived.
     broken: VecDeque<(Time, u16)>,
@@ -156,16 +59,8 @@ pub(super) struct Worker {
     looked: usize,
 }
 
-/// Marks within tokens.
-pub(super) const LISTENER: u64 = 1 << 63;
-pub(super) const SOURCE: u64 = 1 << 62;
-const NEWS_OF_COMMANDS: u64 = LISTENER | SOURCE;
-pub(super) const DATAGRAMS: u64 = LISTENER | 1;
-
 /// Most bytes that one read discards.
 const SINK: usize = 1 << 20;
-/// Most bytes of one write.
-pub(super) const CHUNK: usize = 256 << 10;
 /// Most events taken from the kernel at once.
 const NEWS: usize = 512;
 /// Most timers run before the kernel is asked for events.
@@ -210,7 +105,7 @@ impl Worker {
             over: Vec::new(),
             playing: None,
             answerer: None,
-            leases: super::lease::Leases::default(),
+            leases: Leases::default(),
             broken: VecDeque::new(),
             waiting: VecDeque::new(),
             room_due: false,
@@ -409,6 +304,35 @@ impl Worker {
         }
     }
 
+    /// How many of `n` bytes a connection may send at its own rate and within the agent's limit. `None` if it must wait;
+    /// it then continues when both allow.
+    pub fn in_pace(&mut self, token: u64, n: usize) -> Option<usize> {
+        let now = self.now();
+        let conn = self.conns.get_mut(token)?;
+        let n = match conn.paced.map(|p| p.room(now)) {
+            None => n,
+            Some(Ok(room)) => n.min(usize::try_from(room).unwrap_or(usize::MAX)),
+            Some(Err(wait)) => {
+                // Events of the socket may come in between: one timer is enough.
+                if !std::mem::replace(&mut conn.wakes, true) {
+                    self.queue.push(now + wait, Wake::Paced(token));
+                }
+                return None;
+            }
+        };
+        self.allowed(token, n)
+    }
+
+    /// Continues with a connection that waited for its own rate.
+    pub fn paced_again(&mut self, token: u64) {
+        let second = seconds(self.now());
+        if let Some(conn) = self.conns.get_mut(token) {
+            conn.wakes = false;
+            conn.progress = second;
+        }
+        self.go_on(token);
+    }
+
     /// Registers a connection for edge-triggered events.
     pub fn watch(&mut self, token: u64) -> Result<()> {
         match self.conns.get_mut(token) {
@@ -565,11 +489,6 @@ fn early(span: Dur, precise: bool) -> Dur {
     } else {
         span
     }
-}
-
-/// Whole seconds.
-pub(super) fn seconds(now: Time) -> u32 {
-    u32::try_from(now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

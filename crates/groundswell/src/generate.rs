@@ -297,7 +297,7 @@ pub fn generate(
         logged: order.flows,
     };
     let mut doubts = doubts(&agents);
-    doubts.extend(datagrams_lost(&agents));
+    doubts.extend(datagrams_lost(&agents, ended));
     doubts.extend(refused(refusals));
     let seconds = agents.seconds();
     let planned = options.length.map_or(f64::INFINITY, Dur::as_secs_f64);

@@ -80,8 +80,7 @@
 //! let study = study::carried(study::bundled("harpoon")?, &overrides)?;
 //! let options = Options { file: "runs.csv".into(), jobs: 4, fresh: false, shard: None };
 //! if let Outcome::Complete(numbers) = study::run(&study, None, &options, &|_progress| {}, &|| false)? {
-//!     let judged = study::judge(&study, None, &numbers, &|| false);
-//!     println!("{:?}", judged.map(|study| study.tally()));
+//!     println!("{:?}", study.study(&numbers).tally());
 //! }
 //! # Ok::<(), groundswell::Error>(())
 //! ```

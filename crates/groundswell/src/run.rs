@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use swell_base::Dur;
 use swell_emulate::backend::{Emulator, Settings};
 use swell_experiment::file::{self, BackendKind};
+use swell_experiment::kinds::Part;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{self, Failure, Lock, LockError, Progress, RunOutcome};
 pub use swell_experiment::run::{Event, Shard};
@@ -310,12 +311,20 @@ impl Experiment {
                 }))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
-            Err(failure) if asks_for_more(&failure) => Err(Error::usage(failure).hint(
-                "--fresh throws the old runs away; or add runs of other seeds, with -o DIR --set run.seed=N, and \
-                 `swell show A B` judges both together",
-            )),
-            Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
-                .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
+            Err(failure @ Failure::Other { .. }) => {
+                let hint = match further(&failure) {
+                    Some(there) => {
+                        // A replication has the seed of the one before it, plus one.
+                        let next = self.plan.file.run.seed.wrapping_add(u64::from(there));
+                        format!(
+                            "--fresh throws the old runs away; or add runs of further seeds, with -o DIR --set \
+                             run.seed={next}, and `swell show A B` judges both together"
+                        )
+                    }
+                    None => "--fresh throws the old runs away; -o DIR writes elsewhere".into(),
+                };
+                Err(Error::usage(failure).hint(hint))
+            }
             // Without a manifest, --fresh removes nothing either.
             Err(failure @ Failure::Unknown { .. }) => {
                 Err(Error::usage(failure).hint(own_directory(self.dir(), &self.plan.file.name)))
@@ -430,6 +439,13 @@ fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
         (true, false, true) => "--packets",
         (true, false, false) => "--suite",
     };
+    if options.quick {
+        let set = file::override_keys(text, &options.set).map_err(Error::usage)?;
+        // Errors of the files are reported below.
+        if let (Ok(long), Ok(short)) = (file::read(&set, name), file::read(&changed, name)) {
+            windows_remain([&long, &short])?;
+        }
+    }
     let name = format!("{name} with {said}");
     if let Some(learnt) = &options.suite {
         let file = file::read(&changed, &name).map_err(Error::problems)?;
@@ -445,6 +461,31 @@ fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
         })?;
     }
     Plan::resolve(&changed, &name, base).map_err(Error::problems)
+}
+
+/// Refuses a shorter run in which a part that sends in windows sends always, or never: that is another experiment.
+fn windows_remain(files: [&file::File; 2]) -> Result<(), Error> {
+    let [long, short] = files.map(|file| {
+        let share = |part: &Part| {
+            let run = &file.run;
+            (part.name().to_owned(), part.share(run.warmup, run.duration))
+        };
+        let foregrounds = file.foreground.iter().map(|f| share(f));
+        foregrounds
+            .chain(file.background.iter().map(|b| share(b)))
+            .collect::<Vec<_>>()
+    });
+    let in_part = |share: f64| 0.0 < share && share < 1.0;
+    let mut both = long.into_iter().zip(short);
+    match both.find(|(whole, quick)| in_part(whole.1) && !in_part(quick.1)) {
+        None => Ok(()),
+        Some(((name, before), (_, now))) => Err(Error::usage(format!(
+            "`{name}` sends {:.0} % of the time that counts, and {:.0} % in the quarter of it that --quick runs",
+            100.0 * before,
+            100.0 * now
+        ))
+        .hint("shorten or shift its windows with --set, or leave --quick out")),
+    }
 }
 
 fn directory(options: &Options, plan: &Plan) -> PathBuf {
@@ -468,107 +509,15 @@ pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether a run directory differs in the number of replications alone.
-fn asks_for_more(failure: &Failure) -> bool {
+/// The number of replications of a run directory, if all that is asked of it beyond them is more of the same.
+fn further(failure: &Failure) -> Option<u32> {
     let Failure::Other { differences, .. } = failure else {
-        return false;
+        return None;
     };
-    matches!(&differences[..], [one] if one.what == "run.replications")
+    let [one] = &differences[..] else { return None };
+    let [there, here] = [&one.there, &one.here].map(|n| n.parse().ok());
+    there.filter(|n| one.what == "run.replications" && here > Some(*n))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use swell_experiment::RunSpec;
-    use swell_experiment::backend::RunError;
-    use swell_experiment::observe::Observations;
-
-    use super::*;
-    use crate::Kind;
-
-    #[test]
-    fn what_is_no_experiment_is_refused_without_reading_it_to_its_end() {
-        // Both are endless.
-        let zeros = text(io::repeat(0)).unwrap_err();
-        assert_eq!(zeros.to_string(), "byte 0 is zero, so this is no text");
-        let long = text(io::repeat(b'#')).unwrap_err();
-        assert_eq!(long.to_string(), "more than 4 MB are no experiment");
-        let odd = text(&b"name = \"K\xf6ln\""[..]).unwrap_err();
-        assert_eq!(odd.to_string(), "byte 9 is not UTF-8");
-        assert_eq!(text(&b"a = 1"[..]).unwrap(), "a = 1");
-    }
-
-    /// A backend whose runs no directory describes in full, as those of real programs.
-    struct Programs;
-
-    impl Backend for Programs {
-        fn name(&self) -> &'static str {
-            "programs"
-        }
-
-        fn is_reproducible(&self) -> bool {
-            false
-        }
-
-        fn run(
-            &self,
-            spec: &RunSpec,
-            progress: &dyn Fn(f64),
-            cancelled: &dyn Fn() -> bool,
-        ) -> Result<Observations, RunError> {
-            MadeUp::default().run(spec, progress, cancelled)
-        }
-    }
-
-    #[test]
-    fn runs_of_programs_answer_for_no_later_call_unless_it_says_so() {
-        let scratch = swell_host::scratch::Scratch::new().unwrap();
-        let experiment = |resume: bool, fresh: bool| {
-            let options = Options {
-                output: Some(scratch.path().join("run")),
-                quick: true,
-                made_up: true,
-                threads: Some(1),
-                resume,
-                fresh,
-                ..Options::default()
-            };
-            let source = Source::quick_start().unwrap();
-            Experiment {
-                backend: Box::new(Programs),
-                ..Experiment::new(&source, options, None).unwrap()
-            }
-        };
-        let refused = |said: &str| {
-            let Err(error) = experiment(false, false).run(&|_| {}, &|| false) else {
-                panic!("an earlier call answers")
-            };
-            assert!(error.message.contains(said), "{}", error.message);
-            assert_eq!(error.kind, Kind::Usage);
-        };
-        // Where no run is finished, there is nothing to take over.
-        for _ in 0..2 {
-            let cut = experiment(false, false).run(&|_| {}, &|| true);
-            assert!(cut.is_err_and(|e| e.kind == Kind::Interrupted));
-        }
-        let done = AtomicUsize::new(0);
-        let count = |event: Event<'_>| {
-            if let Event::Finished(_) = event {
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        let third = || done.load(Ordering::Relaxed) >= 3;
-        assert!(experiment(false, false).run(&count, &third).is_err());
-        let runs = experiment(false, false).plan.cells.len();
-        refused(&format!("has 3 of {runs} runs of an earlier call"));
-        assert!(experiment(true, false).run(&count, &|| false).is_ok());
-        assert_eq!(done.load(Ordering::Relaxed), runs);
-        refused("has the finished runs of an earlier call");
-        // The caller says that all is as it was.
-        assert!(experiment(true, false).run(&count, &|| false).is_ok());
-        assert_eq!(done.load(Ordering::Relaxed), runs);
-        assert!(experiment(false, true).run(&count, &|| false).is_ok());
-        assert_eq!(done.load(Ordering::Relaxed), 2 * runs);
-    }
-}
+mod tests;

@@ -154,11 +154,8 @@ pub fn run(
             "runs on real hosts are not divided into shards",
         ));
     }
-    let ended = match hosts {
-        Some(hosts) => study.play(hosts as &dyn Bencher, options, progress, cancelled),
-        None => study.run(options, progress, cancelled),
-    };
-    match ended {
+    let bencher = hosts.map(|hosts| hosts as &dyn Bencher);
+    match study.run_on(bencher, options, progress, cancelled) {
         Ok(grid::GridOutcome::Complete(numbers)) => Ok(Outcome::Complete(numbers)),
         Ok(grid::GridOutcome::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
         Ok(grid::GridOutcome::Interrupted { finished, runs }) => Err(Error::interrupted(format!(
@@ -175,19 +172,6 @@ pub fn run(
         Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(busy(error)),
         Err(error) => Err(Error::failed(error)),
     }
-}
-
-/// Claims, figures and doubts from these numbers; `None` if cancelled. Some figures simulate runs again.
-pub fn judge(
-    study: &FileStudy,
-    hosts: Option<&Hosts<'_>>,
-    numbers: &[Vec<f64>],
-    cancelled: &(dyn Fn() -> bool + Sync),
-) -> Option<Study> {
-    let mut made = study.study_unless(numbers, cancelled)?;
-    made.doubts
-        .extend(hosts.into_iter().flat_map(Hosts::doubts));
-    Some(made)
 }
 
 /// The default directory of its runs: the name, then its changes.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
 use ipnet::IpNet;
@@ -9,6 +10,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 
 use super::error::{During, Error};
 use super::netlink::{Netlink, TokenBucket};
+use super::sys::batch::tap;
 use super::{Host, Program};
 
 /// Traffic counters of a device since it was created: frames, and bytes including link-layer headers.
@@ -60,12 +62,15 @@ impl Host {
         self.over(device, "read what a queue dropped", Netlink::queue_drops)
     }
 
-    /// The index of a device.
+    /// A socket that receives copies of the IPv4 packets that cross a cable (`sys::batch::Batch`).
     ///
     /// # Errors
-    /// If there is no such device.
-    pub fn device_index(&self, device: &str) -> Result<u32, Error> {
-        self.over(device, "find a device", |_, index| Ok(index))
+    /// If there is no such cable, or the kernel refuses.
+    pub fn tap(&self, device: &str) -> Result<OwnedFd, Error> {
+        let step = "tap a cable";
+        let index = self.over(device, step, |_, index| Ok(index))?;
+        let made = self.enter(|| tap(index));
+        made.and_then(|tap| tap).during(&self.name, step)
     }
 
     /// Traffic counters of a cable.

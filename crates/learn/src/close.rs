@@ -108,6 +108,9 @@ impl Learner {
             );
             let last = h.last_at().unwrap_or(t.start);
             self.hosts.paced(hosts[from], &h.sending, last);
+            if let Some(least) = t.echo(from) {
+                (self.hosts).sample(hosts[from], Sample::Echo, least.took / 1000, least.at);
+            }
         }
         self.counts.tcp(t);
         self.totals.tcp_handshakes += u64::from(t.handshake);

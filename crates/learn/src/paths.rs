@@ -4,7 +4,9 @@
 //! the client's ACK of the SYN/ACK. So handshakes time the path itself, and the median of a host's
 //! handshakes counts (Swing's choice). Hosts without handshakes use ACKs of data, and only those that a
 //! second full-sized segment should have forced at once. Queues and delayed ACKs still make some of these
-//! samples too long, and nothing makes them too short, so their 10th percentile counts.
+//! samples too long, and nothing makes them too short, so their 10th percentile counts. Of a long transfer whose
+//! beginning was not seen, no segment is the second without an ACK. There the shortest echo of a timestamp counts
+//! ([`stamps`](crate::tcp)), unless the transfer filled the host's own line: then a queue is in all of them.
 //!
 //! *The tapped link.* Its queue and its propagation delay are part of these times, but a replay has a link
 //! of its own. All hosts beyond the link wait in its queue at the same time, so their shared delay is
@@ -363,8 +365,16 @@ fn own_path(
     beyond: &Queue,
     source: Option<Rate>,
 ) -> Own {
+    let up = capacity(m, Sample::Up, SOUND_PAIRS);
+    let slower = |own: &Rate| source.is_none_or(|s| own.bps() as f64 * SAME < s.bps() as f64);
+    let down = capacity(m, Sample::Down, SOUND_PAIRS).filter(slower);
+    let receives = m.received[0] >= m.sent[0];
+    // A transfer that fills the host's own line keeps a queue there all the time.
+    let filled = if receives { down } else { up };
+    let echo = m.get(Sample::Echo).filter(|_| filled.is_none());
     let (by_data, timed, q) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
         (None, Some(data)) => (true, Some(data), DATA_QUANTILE),
+        (None, None) => (echo.is_some(), echo, DATA_QUANTILE),
         (handshake, _) => (false, handshake, 0.5),
     };
     let as_seen = timed.and_then(|t| t.quantile(q, |v, _| v)).unwrap_or(0);
@@ -378,11 +388,12 @@ fn own_path(
         let lost = f64::from(lost).min(packets) * elsewhere[d];
         share((lost + PRIOR * pooled[d]) / (packets + PRIOR))
     };
-    let up = capacity(m, Sample::Up, SOUND_PAIRS);
-    let slower = |own: &Rate| source.is_none_or(|s| own.bps() as f64 * SAME < s.bps() as f64);
-    let down = capacity(m, Sample::Down, SOUND_PAIRS).filter(slower);
     // The RTT must not include the transmission time of the probe packets on the host's own access link.
-    let (to, from) = if by_data { FULL } else { SYNS };
+    let (to, from) = match by_data {
+        true if receives => FULL,
+        true => (FULL.1, FULL.0),
+        false => SYNS,
+    };
     let time = |line: Option<Rate>, size: Bytes| line.map_or(Dur::ZERO, |r| r.transmit(size));
     let rtt = Dur::from_micros(u64::from(rtt));
     let path = Path {

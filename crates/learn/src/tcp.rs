@@ -9,6 +9,7 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data, Idle};
+use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
 
 mod acks;
@@ -23,6 +24,7 @@ mod window;
 use flight::BATCH;
 use half::{Around, By};
 pub(crate) use half::{Half, MAX_JUMP, Seen};
+pub(crate) use stamps::Least;
 use stamps::Stamps;
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
@@ -209,6 +211,18 @@ impl Tracked {
         })
     }
 
+    /// The shortest of several answers of an end whose part of the handshake was not seen.
+    pub(crate) fn echo(&self, end: usize) -> Option<Least> {
+        let least = self.stamps.least(end).filter(Least::sound);
+        least.filter(|_| self.rtt[1 - end].is_none())
+    }
+
+    /// End-to-end RTT if both its parts are known, nanoseconds.
+    fn known(&self) -> Option<u64> {
+        let part = |end: usize| self.rtt[1 - end].or(self.echo(end).map(|least| least.took));
+        Some(part(0)? + part(1)?)
+    }
+
     /// When the client could have sent its first data. If its first ACK carried them, this is earlier than
     /// that ACK, as far as the RTT is known.
     pub(crate) fn ready(&self) -> u64 {
@@ -223,10 +237,8 @@ impl Tracked {
     /// with data to send, waits at most for an ACK in flight: one RTT plus the receiver's delay. The limit
     /// is `quiet` at most, and `quiet` if the RTT is unknown.
     fn pause(&self, quiet: u64) -> u64 {
-        match self.rtt {
-            [Some(server), Some(client)] => quiet.min(server + client + DELAYED_ACK),
-            _ => quiet,
-        }
+        self.known()
+            .map_or(quiet, |rtt| quiet.min(rtt + DELAYED_ACK))
     }
 
     /// By how many bits the windows of end `from` are shifted; `None` if the SYNs were not seen.
@@ -244,10 +256,7 @@ impl Tracked {
         let Some(last) = last else {
             return Idle::No;
         };
-        let known = match self.rtt {
-            [Some(server), Some(client)] => Some(server + client),
-            _ => None,
-        };
+        let known = self.known();
         let jitter = (4 * self.least_gap).max(known.unwrap_or(0) / 8);
         let idle = |room: Option<u64>| room.map_or(0, |since| at.saturating_sub(last.max(since)));
         let room = half.room;
@@ -306,10 +315,12 @@ impl Tracked {
         let mut settled_by_tap = true;
         if h.has(Header::ACK) {
             let allowed = self.halves[from].announced;
+            let full = self.halves[to].sizes.full(allowed);
             let by = By {
                 pure: h.payload == 0 && !h.has(Header::FIN),
-                full: self.halves[to].sizes.full(allowed),
-                large: self.halves[to].sizes.large(allowed),
+                full,
+                // Where no handshake tells that larger ones are not permitted, small ones may be small writes.
+                least: allowed.map_or(PAIR_BYTES, |_| full.min(PAIR_BYTES)),
                 stamp: h.options.timestamps.map(|t| t.0),
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
@@ -331,7 +342,7 @@ impl Tracked {
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
             {
-                self.stamps.sample(from, sample);
+                self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
                 news.rtt.get_or_insert((from, false, sample));
             }

@@ -84,6 +84,15 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
     }
 }
 
+/// What the caption says of bars that are bounds, if there are any.
+fn bounds(chart: &BarChart) -> &'static str {
+    let mut bars = chart.groups.iter().flat_map(|g| &g.bars);
+    match bars.any(Bar::is_bound) {
+        true => " Pale bars with ≥ or ≤ are bounds.",
+        false => "",
+    }
+}
+
 pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
     let chart = slowdown_chart(named, against);
     let mut table = Table::new(&["Background", "p5", "p50", "p90", "p95"]);
@@ -100,11 +109,7 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
         }
         table.rows.push(row);
     }
-    let bars = || chart.groups.iter().flat_map(|g| &g.bars);
-    let bounds = match bars().any(Bar::is_bound) {
-        true => " Pale bars with ≥ or ≤ are bounds.",
-        false => "",
-    };
+    let bounds = bounds(&chart);
     Figure::both(
         &format!("{id}-slow"),
         "How many times as long.",

@@ -44,7 +44,8 @@
 //!   events, the one delivered later may carry an earlier instant while the loop is behind schedule.
 //! * **Nothing is left over.** Sockets have a linger time of zero, so open connections are reset when the carrier is
 //!   dropped or the process dies. A connection that both ends have closed ends as usual. Its client's address then
-//!   keeps the port for a minute (TIME-WAIT) if a peer could otherwise be confused.
+//!   keeps the port for a minute (TIME-WAIT) if a peer could otherwise be confused. A kernel with `tcp_tw_reuse` gives it
+//!   to a new connection after a second, if both ends send timestamps.
 //!
 //! # Differences from a world
 //!

@@ -72,6 +72,13 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
         .hint("leave out --by; `swell show A B` judges runs of other seeds together"));
     }
     let keys: Vec<&str> = c.changes.iter().map(|change| &*change.key).collect();
+    if by.is_empty() {
+        return Err(Fail::usage("--by is empty: it names a key").hint(suggest(
+            by,
+            &keys,
+            "they differ in",
+        )));
+    }
     if c.beside(by).count() == keys.len() {
         let same = format!("{first} and {second} do not differ in {by}");
         let all: Vec<String> = c.changes.iter().map(change).collect();

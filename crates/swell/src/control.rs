@@ -89,10 +89,16 @@ pub(crate) struct Answer {
     pub background_flows: usize,
     /// 99th percentile of lateness, microseconds.
     pub late_us: f64,
-    /// Whether flows of programs are followed. Those that cross a bridge are not.
+    /// Whether flows of programs are followed. Those that cross a bridge are not. Emulations of earlier versions, which
+    /// do not say it, follow them.
+    #[serde(default = "yes")]
     pub follows_flows: bool,
     /// Open flows of programs.
     pub flows: Vec<Flow>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A flow of a program.
@@ -430,6 +436,14 @@ mod tests {
         ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_emulation_of_an_earlier_version_is_understood() {
+        let mut said = serde_json::to_value(Answer::default()).unwrap();
+        said.as_object_mut().unwrap().remove("follows_flows");
+        let answer: Answer = serde_json::from_value(said).unwrap();
+        assert!(answer.follows_flows);
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
 /// The percentiles that decide a question: the median and the tail.
 pub(super) const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
 
+/// The percentile that is judged only where it shows harm to fewer requests than the decisive ones cover.
+pub(super) const RARE: f64 = 0.99;
+
 /// Equivalence margin: two values within this share of each other, up or down, are equal for practical purposes.
 pub const MARGIN: f64 = 0.10;
 

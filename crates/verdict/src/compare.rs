@@ -212,6 +212,7 @@ fn condition(
         directions: own::directions(foregrounds.first().copied(), &paths, all()),
         datagrams: foregrounds.iter().any(|f| f.is_open_loop()) && own::are_timed(all()),
         useful: foregrounds.iter().all(|f| f.program().is_none()) && own::know_useful(all()),
+        silent: foregrounds.iter().find_map(|f| f.silent()),
         sizes: match foregrounds[0].sizes() == foregrounds[1].sizes() {
             true => foregrounds[0].sizes().to_vec(),
             false => Vec::new(),

@@ -187,7 +187,7 @@ fn propagation(file: &File, foreground: &str) -> [f64; 2] {
     let ways = file.ways(&own.route()).each_ref().map(sum);
     let both = ways[0] + ways[1];
     // A packet crosses one access link at each end.
-    let access = match (own.delay(), file.network.rtt) {
+    let access = match (own.delay(&file.network), file.network.rtt) {
         (Some(access), _) => access * 2,
         (None, Some(rtt)) => rtt.saturating_sub(both).scale(0.5),
         (None, None) => file.network.access_delay() * 2,

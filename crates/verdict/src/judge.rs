@@ -8,7 +8,7 @@ use swell_stats::{
 };
 
 use super::answer::{Answer, LEVEL, MARGIN};
-use super::ratios::without_interval;
+use super::ratios::{Known, without_interval};
 use swell_experiment::measure::{Better, Measure};
 
 /// What is compared of a measure.
@@ -115,6 +115,13 @@ impl Judgement {
             (false, true) => Answer::No,
             (false, false) => Answer::Unclear,
         }
+    }
+
+    /// Whether it is beyond the margin as seen, and its own interval excludes that nothing differs.
+    pub(super) fn apart(&self) -> bool {
+        let known = matches!(Known::of(&self.ratio), Known::Interval);
+        let beyond = self.ratio.value.ln().abs() > MARGIN.ln_1p();
+        known && beyond && (self.ratio.low > 1.0 || self.ratio.high < 1.0)
     }
 
     /// Whether the corrected p-values show a difference beyond the margin.

@@ -1,9 +1,10 @@
 //! Judges each measure of a foreground under two conditions, by where its values come from.
 
-use super::answer::{DECISIVE, PERCENTILES};
+use super::answer::{DECISIVE, MARGIN, PERCENTILES, RARE};
 use super::condition::{Condition, Pairs, pairs, times};
+use super::judge::{Judgement, Statistic, enough};
 use super::own::Asked;
-use super::ratios::bounded;
+use super::ratios::{bounded, pooled};
 use super::requests::{
     bytes_differ, durations_are_constant, few_take_most, long_unfinished, mean_time,
     more_are_cut_off, most_is_unfinished, waits,
@@ -16,7 +17,7 @@ use super::{sizes, validity};
 use swell_experiment::measure::{COMPLETION_TIME, GOODPUT, MEAN_TIME, REQUEST_RATE, Source};
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
-use swell_stats::Observation;
+use swell_stats::{Observation, PairedRatio};
 
 /// Judges the measures in `asked` as ratios of one condition to another.
 pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
@@ -151,6 +152,48 @@ fn request_times_of(
     found
         .beside
         .extend(aside.judged.into_iter().chain(aside.beside));
+    if !by_size {
+        found
+            .judged
+            .extend(rare_harm(asked, pairs, [over, under], found));
+    }
+}
+
+/// The mean and p99 of the times of requests, each where it shows a difference and no other percentile does: an outage
+/// may harm one request in fifty. They never show that nothing differs, so chance in a few long requests leaves no answer
+/// open.
+fn rare_harm(
+    asked: &Asked,
+    pairs: &Pairs<'_>,
+    [over, under]: [&[Vec<Observation>]; 2],
+    found: &Found,
+) -> Vec<Judgement> {
+    let times = || (found.judged.iter()).filter(|j| j.measure == COMPLETION_TIME.name);
+    let last = Statistic::Percentile(DECISIVE[DECISIVE.len() - 1]);
+    let shown = |j: &Judgement| j.ratio.value.ln().abs() > MARGIN.ln_1p();
+    // Without the last one, `Found::seen_beyond` says what is seen there.
+    if !times().any(|j| j.statistic == last) || times().any(shown) {
+        return Vec::new();
+    }
+    let mut rare = Found {
+        paired: pairs.paired,
+        ..Found::default()
+    };
+    if !found.has(&MEAN_TIME) {
+        rare.mean(&MEAN_TIME, pairs, |_, run| mean_time(pairs, run, |_| true));
+    }
+    if enough(over, RARE) && enough(under, RARE) {
+        let levels = [over, under].map(|of| pooled(&asked.bootstrap, of, &[RARE]).pop().flatten());
+        let ratio = match pairs.paired {
+            true => PairedRatio::of(over, under, RARE),
+            false => PairedRatio::independent(over, under, RARE),
+        };
+        let statistic = Statistic::Percentile(RARE);
+        let judged = ratio.map(|ratio| Judgement::new(&COMPLETION_TIME, statistic, ratio, levels));
+        rare.judged.extend(judged);
+    }
+    rare.judged.retain(Judgement::apart);
+    rare.judged
 }
 
 /// The times to first byte of the requests in each run, capped at `end` seconds.

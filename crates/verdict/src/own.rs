@@ -30,6 +30,8 @@ pub(super) struct Asked {
     pub datagrams: bool,
     /// Whether it is simulated, and all runs know which bytes were of use to it.
     pub useful: bool,
+    /// Why a run may have no value of its measures, if it is known what may be the cause.
+    pub silent: Option<&'static str>,
     /// The sizes of the objects that its clients request in turn; empty if they are no such list.
     pub sizes: Vec<Bytes>,
 }
@@ -171,6 +173,7 @@ impl Asked {
             directions: directions(own().next(), &paths, all().copied()),
             datagrams: own().any(|f| f.is_open_loop()) && are_timed(all().copied()),
             useful: own().all(|f| f.program().is_none()) && know_useful(all().copied()),
+            silent: own().find_map(|f| f.silent()),
             sizes: own().flat_map(|f| f.sizes()).copied().collect(),
             measures: own().flat_map(|f| f.measures()).collect(),
             program: own().any(|f| f.program().is_some()),

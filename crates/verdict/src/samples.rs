@@ -47,7 +47,16 @@ impl Found {
                 self.open.push(odd);
                 self.mean(measure, pairs, value);
             }
-            Values::Few => self.mean(measure, pairs, value),
+            Values::Few => {
+                let before = self.open.len();
+                self.mean(measure, pairs, value);
+                let is_silent = pairs.all().any(|run| value(measure, run).is_none());
+                if let (Some(why), true) = (asked.silent, is_silent) {
+                    for reason in &mut self.open[before..] {
+                        *reason += &format!(" ({why})");
+                    }
+                }
+            }
         }
     }
 }

@@ -105,13 +105,8 @@ impl ComparisonText<'_> {
 
     /// Why nothing is settled though intervals exclude one: they are of one measure each.
     fn singly(&self) -> Option<String> {
-        let apart = |j: &Judgement| {
-            let known = matches!(Known::of(&j.ratio), Known::Interval);
-            let beyond = j.ratio.value.ln().abs() > MARGIN.ln_1p();
-            known && beyond && (j.ratio.low > 1.0 || j.ratio.high < 1.0)
-        };
         let mut open = self.judged.iter().filter(|j| j.differs == Answer::Unclear);
-        (!self.judged.iter().any(Judgement::differs) && open.any(apart)).then(|| {
+        (!self.judged.iter().any(Judgement::differs) && open.any(Judgement::apart)).then(|| {
             format!(
                 "some differences show singly, but none beyond {} after correction for all measures",
                 percent(MARGIN)
@@ -192,9 +187,10 @@ pub(super) fn paragraph(
         };
     }
     let reasons = ComparisonText::all_reasons;
-    // What is open for a stated reason is explained by that reason, not by its figure.
+    // What is open for a stated reason is explained by that reason, neither by its figure nor by one that is settled.
     let counts = |s: &ComparisonText<'_>, j: &Judgement| {
-        answer != Answer::Unclear || s.reasons_for(j).is_empty()
+        let asks = j.differs == Answer::Unclear || s.all_reasons().is_empty();
+        answer != Answer::Unclear || (asks && s.reasons_for(j).is_empty())
     };
     let most = sides
         .iter()

@@ -138,6 +138,7 @@ fn asked() -> Asked {
         directions: vec![Direction::Down],
         datagrams: false,
         useful: false,
+        silent: None,
         sizes: Vec::new(),
     }
 }

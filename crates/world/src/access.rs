@@ -6,7 +6,7 @@ use swell_base::{Bytes, Dur, QueueLimit, Rate};
 use swell_path::{LinkConfig, Loss};
 use swell_workload::Access;
 
-use crate::flow::{LinkIndex, NONE};
+use crate::index::{LinkIndex, NONE};
 
 /// The two links of an access path, and the number of flows that use them.
 #[derive(Clone, Copy, Debug)]

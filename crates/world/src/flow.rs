@@ -1,14 +1,11 @@
 //! Per-flow state of the world.
 
+use crate::index::LinkIndex;
 use crate::path::Bound;
 use crate::port::Port;
 use swell_base::{FlowId, Head, Packet, Paged, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
-
-/// Number of a shared link's queue or of an access link: see [`crate::links`]. `NONE`: no access link.
-pub(crate) type LinkIndex = u32;
-pub(crate) const NONE: LinkIndex = u32::MAX;
 
 /// Identity of the flow whose packet a tap sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

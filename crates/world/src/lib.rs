@@ -41,6 +41,7 @@ mod delays;
 mod fast;
 mod feed;
 mod flow;
+mod index;
 mod links;
 mod path;
 mod port;

@@ -20,14 +20,11 @@ use swell_tcp::Endpoint;
 use swell_workload::Conn;
 
 use crate::fast::{FastPath, Off};
-use crate::flow::{LinkIndex, NONE};
+use crate::index::{ACCESS, LinkIndex, NONE};
 use crate::path::{Bound, Duplex, Paths};
 use crate::soonest::Soonest;
 use crate::wake::Wake;
 use crate::watch::Watches;
-
-/// Access links are numbered from here; queues have lower numbers.
-pub(crate) const ACCESS: LinkIndex = 1 << 16;
 
 pub(crate) struct Links {
     /// The current instant of the world.
@@ -549,7 +546,7 @@ fn is_bare(packet: &Head) -> bool {
     seg.len == 0 && seg.flags == Flags::ACK && seg.ecn == 0 && seg.sacks == 0
 }
 
-// Prefetching: see [`crate::ahead`].
+// Prefetching: see `world/look.rs`.
 impl Links {
     #[inline]
     fn access_at(&self, index: LinkIndex) -> Option<&AccessLink> {

@@ -7,7 +7,7 @@
 use swell_base::{Direction, Dur};
 use swell_path::{LinkConfig, Note};
 
-use crate::flow::{LinkIndex, NONE};
+use crate::index::{LinkIndex, NONE};
 
 /// A duplex link: its name and its two directions. Its random streams derive from the name.
 #[derive(Clone, Debug)]

@@ -3,8 +3,7 @@
 use swell_base::{End, Ranked};
 use swell_path::SlotId;
 
-use crate::flow::LinkIndex;
-use crate::links::ACCESS;
+use crate::index::{ACCESS, LinkIndex};
 
 /// An event in one word: its rank in the highest bits, then its subject, and its kind in the lowest bits.
 #[derive(Clone, Copy, Debug)]

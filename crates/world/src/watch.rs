@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use swell_base::{End, Packet, Paged, Time};
 
-use crate::flow::{LinkIndex, Parties, Tap};
+use crate::flow::{Parties, Tap};
+use crate::index::LinkIndex;
 
 /// Index of the list of arrivals (both directions) in a [`Watch`]. Crossings use the index of their direction.
 const ARRIVALS: usize = 2;

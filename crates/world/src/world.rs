@@ -1,7 +1,9 @@
 //! The main loop: events, endpoints and workloads.
 
 mod life;
+mod look;
 mod network;
+mod ports;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use crate::ahead::Ahead;
 use crate::delays::Delays;
 use crate::fast::FastPath;
 use crate::feed::{self, Feed, Feeds};
-use crate::flow::{AnyFlow, Flow, Flows, LinkIndex, TcpPair};
+use crate::flow::{AnyFlow, Flow, Flows, TcpPair};
+use crate::index::LinkIndex;
 use crate::links::Links;
 use crate::path::PathId;
 use crate::port::Ports;

@@ -124,6 +124,16 @@ pub struct Skipped {
     pub first_at: u64,
 }
 
+/// A row of text that does not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRow {
+    /// Its line in the file, from 1.
+    pub line: u64,
+    /// The column: its number from 1 in a table, or the name of the member of a JSON object. `None` if no single one is
+    /// to blame.
+    pub column: Option<Box<str>>,
+}
+
 /// A kind of sampling that occurred, and the number of its records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplingSeen {
@@ -189,6 +199,8 @@ pub struct FlowCounts {
     pub first: i64,
     /// The latest end of a record; `i64::MIN` without records.
     pub last: i64,
+    /// The first row that was skipped for [`FlowSkip::BadRow`].
+    pub bad_row: Option<BadRow>,
     samplings: Vec<SamplingSeen>,
     skipped: [Skipped; FlowSkip::ALL.len()],
 }
@@ -219,6 +231,7 @@ impl Default for FlowCounts {
             bytes: 0,
             first: i64::MAX,
             last: i64::MIN,
+            bad_row: None,
             samplings: Vec::new(),
             skipped: [Skipped::default(); FlowSkip::ALL.len()],
         }

@@ -33,7 +33,7 @@ pub(crate) mod text;
 mod v5;
 
 pub use collect::{CollectingProcess, Refused};
-pub use counts::{FlowCounts, FlowSkip, SamplingSeen, Skipped};
+pub use counts::{BadRow, FlowCounts, FlowSkip, SamplingSeen, Skipped};
 pub use error::{FlowError, FlowProblem};
 pub use ipfix_writer::IpfixWriter;
 pub use limits::Limits;

@@ -7,7 +7,7 @@ mod moment;
 
 use super::behind::Behind;
 use super::error::FlowProblem;
-use super::{FlowCounts, FlowRecord, FlowSkip};
+use super::{BadRow, FlowCounts, FlowRecord, FlowSkip};
 use crate::error::Problem;
 use crate::window::Window;
 use columns::{Column, Row};
@@ -65,12 +65,30 @@ pub(crate) fn is_table_of_flows(head: &[u8]) -> bool {
     }
 }
 
+/// Why a line is no record.
+struct Wrong {
+    reason: FlowSkip,
+    /// The column with the value that does not read.
+    column: Option<Box<str>>,
+}
+
+impl From<FlowSkip> for Wrong {
+    fn from(reason: FlowSkip) -> Wrong {
+        Wrong {
+            reason,
+            column: None,
+        }
+    }
+}
+
 /// Converts lines of text to records.
 #[derive(Debug)]
 pub(crate) struct Text {
     layout: Layout,
     /// Whether the header line, which [`looks_like`] has parsed, has not been consumed yet.
     names_ahead: bool,
+    /// Number of the current line, from 1.
+    number: u64,
     behind: Behind,
 }
 
@@ -80,6 +98,7 @@ impl Text {
         Text {
             layout,
             names_ahead,
+            number: 0,
             behind: Behind::default(),
         }
     }
@@ -130,6 +149,7 @@ impl Text {
             wanted = (bytes.len() + 1).max(2 * wanted).min(MOST);
         };
         window.consume(len);
+        self.number += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         if std::mem::take(&mut self.names_ahead) || line.is_empty() {
             return Ok(true);
@@ -145,7 +165,13 @@ impl Text {
                 out.push(record);
             }
             Ok(None) => {}
-            Err(reason) => {
+            Err(Wrong { reason, column }) => {
+                if reason == FlowSkip::BadRow {
+                    counts.bad_row.get_or_insert(BadRow {
+                        line: self.number,
+                        column,
+                    });
+                }
                 counts.data_records += u64::from(matches!(
                     reason,
                     FlowSkip::NoAddresses | FlowSkip::NoCounters
@@ -157,11 +183,7 @@ impl Text {
     }
 
     /// The record of a line; `None` for a comment or header line.
-    fn line(
-        &mut self,
-        line: &[u8],
-        counts: &mut FlowCounts,
-    ) -> Result<Option<FlowRecord>, FlowSkip> {
+    fn line(&mut self, line: &[u8], counts: &mut FlowCounts) -> Result<Option<FlowRecord>, Wrong> {
         let mut row = Row::default();
         match &mut self.layout {
             Layout::Json => json::read(line, &mut row)?,
@@ -173,13 +195,17 @@ impl Text {
                     return Ok(None);
                 }
                 if columns.is_empty() {
-                    return Err(FlowSkip::BadRow);
+                    return Err(FlowSkip::BadRow.into());
                 }
                 let text = std::str::from_utf8(line).map_err(|_| FlowSkip::BadRow)?;
                 let mut values = text.split(char::from(*separator));
-                for column in &*columns {
-                    let value = values.next().ok_or(FlowSkip::BadRow)?.trim();
-                    row.put(*column, value)?;
+                for (column, number) in columns.iter().zip(1u64..) {
+                    let value = values.next().ok_or(FlowSkip::BadRow);
+                    let put = value.and_then(|it| row.put(*column, it.trim()));
+                    put.map_err(|reason| Wrong {
+                        reason,
+                        column: Some(number.to_string().into()),
+                    })?;
                 }
             }
         }

@@ -11,9 +11,10 @@ use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_world::Hop;
 
+use super::attempt::{LOOK, failed, least_delay};
+use super::beginning::beginning;
 use super::place::FIRST_HOP;
-use super::play::{LOOK, failed, least_delay};
-use super::{Conditions, Settings, beginning};
+use super::{Conditions, Settings};
 use crate::{
     Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Running, Urgency,
 };

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use swell_base::{Time, Warning};
-use swell_experiment::backend::{RunError, RunSpec};
+use swell_experiment::backend::RunError;
 use swell_experiment::file::Stack;
 use swell_experiment::stage;
 use swell_tcp::Config;
 use swell_workload::{Access, Record, Workload};
 use swell_world::{PathId, PortConfig};
 
+use super::attempt::{Play, failed, of_sockets, tell_namespace};
 use super::place::networks;
-use super::play::{Play, failed, of_sockets, tell_namespace};
 use super::side::sockets;
 use crate::HostUpdates;
 use swell_host::{Host, HostConfig, be_punctual};
@@ -41,11 +41,6 @@ pub(super) struct Playing {
 }
 
 type Done = (Vec<Record>, Vec<Warning>);
-
-/// Whether a run's background uses kernel sockets, outside the world.
-pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
-    Ok(spec.background_stack != Stack::Simulated && stage::background(spec)?.is_some())
-}
 
 impl KernelBackground {
     /// Makes the two hosts, and what the emulation attaches of them at the ends of a path. `None` if the run has no

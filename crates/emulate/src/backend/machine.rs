@@ -7,8 +7,8 @@ use swell_experiment::backend::RunError;
 use swell_experiment::stage;
 use swell_workload::{Action, Conn, Event, Info, Record, Sample, Workload};
 
+use super::attempt::{Done, LOOK, Play, failed, of_sockets};
 use super::place::{Addresses, CLIENT, SERVER};
-use super::play::{Done, LOOK, Play, failed, of_sockets};
 use super::side::sockets;
 use crate::Running;
 use swell_host::{Host, be_punctual};

@@ -1,7 +1,10 @@
 //! The emulated backend of an experiment. Real programs run in hosts of their own, which are joined by a world that
 //! runs in real time.
 
+mod attempt;
+mod beginning;
 mod bridge;
+mod exit;
 mod input;
 mod kernel;
 mod machine;
@@ -12,95 +15,28 @@ mod play;
 mod programs;
 mod requests;
 mod serve;
+mod settings;
 mod side;
 mod unrequested;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-use swell_base::{Code, Dur, Time, Warning};
+use swell_base::{Code, Warning};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
-use swell_experiment::stage::RunParts;
 use swell_experiment::{RunSpec, Simulator};
-use swell_world::{Hop, PathId, World};
 
-use crate::{Control, Counts, Entry, Late, Pace, Snapshot};
-use swell_host::{HostLoss, Offload, Precision, Pressure, Rights};
+use crate::{Entry, Pace};
+use swell_host::{Offload, Rights};
 
 pub use bridge::Bridge;
+pub use exit::Exit;
 pub use input::Input;
 pub use place::{CLIENT, SERVER};
-pub use programs::Exit;
+pub use settings::{Conditions, JOURNAL, Listener, Settings};
 
-use play::Play;
-
-/// A callback.
-pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
-
-/// How the emulator runs.
-#[derive(Default)]
-pub struct Settings {
-    /// How the loop waits.
-    pub pace: Pace,
-    /// Offloads that the hosts' kernels leave to their devices.
-    pub offload: Offload,
-    /// Wall-clock seconds per second of world time; values below 1 count as 1.
-    pub stretch: f64,
-    /// A run whose packets were too late is repeated with more stretch, up to this value.
-    pub stretch_to: f64,
-    /// How often such a run is repeated at once when time cannot be stretched any further. Zero: it is not repeated
-    /// after the other runs either.
-    pub repeats: u32,
-    /// Keep a journal of each run, with which the run can be repeated in virtual time.
-    pub record: bool,
-    /// The client uses this process's standard input and output; otherwise its output is kept in files.
-    pub terminal: bool,
-    /// What clients without that terminal read from their standard input.
-    pub input: Input,
-    /// Where to write the packets of the programs; otherwise the run's specification decides.
-    pub packets: Option<PathBuf>,
-    /// Lets a controller change and observe a run.
-    pub control: Option<Arc<Control>>,
-    /// Called with the state of a run while it is in progress.
-    pub watch: Listener<Snapshot>,
-    /// Called when a run of the client program has ended.
-    pub ended: Listener<Exit>,
-    /// Called with the conditions of a run on this machine.
-    pub conditions: Listener<Conditions>,
-}
-
-/// The conditions of a run on this machine.
-#[derive(Clone, Debug)]
-pub struct Conditions {
-    /// Lateness of its packets.
-    pub late: Late,
-    /// Whether lateness could have changed the results.
-    pub too_late: bool,
-    /// Counts of packets at the edge of the world.
-    pub counts: Counts,
-    /// What the kernel granted the thread that drives the world.
-    pub precision: Precision,
-    /// Offloads that the hosts' kernels left to their devices.
-    pub offload: Offload,
-    /// Wall-clock seconds per second of world time.
-    pub stretch: f64,
-    /// How long the run took.
-    pub wall: Duration,
-    /// How long the thread that drives the world ran without real-time priority because its load was too high.
-    pub gave_way: Dur,
-    /// How long that thread was runnable while other threads had its processor.
-    pub waited: Dur,
-    /// Processor time that other programs took during the run.
-    pub pressure: Pressure,
-    /// Packets that the hosts' kernels lost or refused, by host name.
-    pub losses: Vec<(String, Vec<HostLoss>)>,
-}
-
-/// File name of a journal inside a run's output directory.
-pub const JOURNAL: &str = "journal";
+use attempt::{Play, failed};
+use beginning::beginning;
 
 /// Runs experiments with emulation in real time.
 pub struct Emulator {
@@ -195,7 +131,7 @@ impl Backend for Emulator {
             }
             // Programs append to files there, and what a late attempt reported must not count.
             if let Some(dir) = &spec.output {
-                place::emptied(dir).map_err(play::failed)?;
+                place::emptied(dir).map_err(failed)?;
             }
             repeats += u32::from(!stretchable);
             stretch = (stretch * 2.0).min(self.settings.stretch_to.max(stretch));
@@ -216,48 +152,6 @@ impl Backend for Emulator {
     ) -> Result<MeasuredRates, RunError> {
         Simulator.measure(spec, progress, cancelled)
     }
-}
-
-/// The paths of a run between hosts with ports.
-#[derive(Clone, Copy, Debug)]
-struct Ways {
-    foreground: PathId,
-    /// The path of a background over kernel sockets.
-    background: PathId,
-}
-
-/// The world of a run when its clock starts. A replay starts from the same world. Foreground packets enter by ports.
-fn beginning(spec: &RunSpec) -> Result<(World, RunParts, Ways), RunError> {
-    let real = kernel::real(spec)?;
-    let (mut world, mut run_parts) = RunParts::new(&RunSpec {
-        packets: None,
-        foreground: None,
-        background: if real {
-            Vec::new()
-        } else {
-            spec.background.clone()
-        },
-        ..spec.clone()
-    })?;
-    let mut path = |hops: &[Hop]| {
-        let path = world.add_path(hops);
-        path.ok_or_else(|| RunError::Failed("a path that is none".into()))
-    };
-    let foreground = path(&spec.foreground_path())?;
-    let background = match spec.background.first() {
-        Some(part) if real => path(&part.path)?,
-        _ => foreground,
-    };
-    let ways = Ways {
-        foreground,
-        background,
-    };
-    // A background over kernel sockets warms up in real time, a simulated one as fast as possible.
-    if !real {
-        world.advance(Time::ZERO + spec.warmup);
-        run_parts.warmed_up(&world);
-    }
-    Ok((world, run_parts, ways))
 }
 
 /// Repeats a run from its journal in virtual time and returns the first difference. There is none unless the journal,

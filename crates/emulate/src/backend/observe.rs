@@ -8,10 +8,11 @@ use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{LinkTotals, Observations, Outcome, Request};
 use swell_experiment::stage;
 
-use super::Conditions;
-use super::play::{Done, Played};
-use super::programs::Exit;
-use super::requests::{self, Attempts, is_client, tried_until, waited_until};
+use super::attempt::{Done, Played};
+use super::exit::Exit;
+use super::place::is_client;
+use super::requests::{self, Attempts, tried_until, waited_until};
+use super::settings::Conditions;
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
@@ -116,14 +117,17 @@ fn programs(
 /// A run without background in which full queues drop a larger share of a program's datagrams raises a doubt.
 const LOSSY: f64 = 0.01;
 
-/// A doubt about a program that sends mostly datagrams, which nobody sends again. TCP fills a queue until it drops.
+/// A doubt about a program that sends mostly datagrams that nobody sends again. TCP and QUIC fill a queue until it drops,
+/// and active queue management drops as it is meant to.
 fn own_loss(links: &[LinkTotals], conversations: &Conversations) -> Option<Warning> {
-    let datagrams = conversations.datagrams.iter().flat_map(|d| d.bytes);
-    let connections = conversations.connections.iter().flat_map(|c| c.bytes);
-    let mostly = datagrams.sum::<u64>() > connections.sum();
+    let (quic, datagrams): (Vec<_>, Vec<_>) =
+        (conversations.datagrams.iter()).partition(|d| d.quic);
+    let connections = conversations.connections.iter().map(|c| c.bytes);
+    let sent_again = connections.chain(quic.iter().map(|d| d.bytes)).flatten();
+    let mostly = datagrams.iter().flat_map(|d| d.bytes).sum::<u64>() > sent_again.sum();
     let lossy = |link: &LinkTotals| {
-        let [full, managed, _] = link.dropped_by;
-        (full + managed) as f64 > LOSSY * link.arrived_packets[0] as f64
+        let [full, ..] = link.dropped_by;
+        full as f64 > LOSSY * link.arrived_packets[0] as f64
     };
     (mostly && links.iter().any(lossy)).then(|| {
         Warning::warning(
@@ -169,7 +173,8 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
     let cut_off = c
         .exchanges
         .last()
-        .is_some_and(|e| e.outcome == crate::Outcome::CutOff && e.label.waits());
+        .filter(|e| e.label.waits() && e.label != crate::Label::Heartbeat)
+        .is_some_and(|e| e.outcome == crate::Outcome::CutOff);
     let outcome = match c.ending {
         Ending::Closing | Ending::ResetByClient if cut_off => Outcome::Unfinished,
         Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
@@ -417,7 +422,7 @@ mod tests {
     }
 
     /// Happy Eyeballs (RFC 8305): the first attempt got no answer, and the client connected over the other version. A
-    /// third connection was abandoned, and a fourth in the middle of an answer.
+    /// third connection was abandoned, a fourth in the middle of an answer, and a fifth in that of a heartbeat.
     #[test]
     fn an_attempt_that_was_given_up_is_in_no_row_and_begins_the_other() {
         use super::super::place::{CLIENT, SERVER};
@@ -478,8 +483,12 @@ mod tests {
             outcome: crate::Outcome::CutOff,
             label: crate::Label::Request,
         });
+        // The client closes while a heartbeat is under way.
+        let mut kept = in_answer.clone();
+        kept.start = at(2600);
+        kept.exchanges[0].label = crate::Label::Heartbeat;
         let conversations = Conversations {
-            connections: vec![lost, used, abandoned, in_answer],
+            connections: vec![lost, used, abandoned, in_answer, kept],
             ..Conversations::default()
         };
         let rows = opened(&conversations, &[], at(4000));
@@ -491,6 +500,7 @@ mod tests {
             (0, 1.0, 1.4, Outcome::Done),
             (1, 2.0, 3.0, Outcome::Unfinished),
             (2, 2.5, 3.0, Outcome::Unfinished),
+            (3, 2.6, 2.7, Outcome::Done),
         ];
         assert_eq!(rows, expected);
     }
@@ -498,11 +508,11 @@ mod tests {
     /// Bursts of datagrams that do not fit into the queue, and a TCP connection that fills it.
     #[test]
     fn datagrams_that_are_lost_without_a_background_are_told() {
-        let told = |dropped: u64, datagrams: u64| {
+        let told = |dropped_by: [u64; 3], quic: bool, datagrams: u64| {
             let link = LinkTotals {
                 arrived_packets: [1000, 0],
-                dropped: [dropped, 0],
-                dropped_by: [dropped, 0, 0],
+                dropped: [dropped_by.iter().sum(), 0],
+                dropped_by,
                 ..LinkTotals::default()
             };
             let conversations = Conversations {
@@ -510,6 +520,7 @@ mod tests {
                     client: [198, 18, 0, 1].into(),
                     bytes: [8, datagrams],
                     stream: [0; 2],
+                    quic,
                     exchanges: Vec::new(),
                 }],
                 connections: vec![Connection {
@@ -532,9 +543,12 @@ mod tests {
             };
             own_loss(&[link], &conversations).is_some()
         };
-        assert!(told(50, 24_000));
-        assert!(!told(10, 24_000));
-        assert!(!told(50, 500));
+        assert!(told([50, 0, 0], false, 24_000));
+        assert!(!told([10, 0, 0], false, 24_000));
+        assert!(!told([50, 0, 0], false, 500));
+        // Active queue management drops before the queue is full, and QUIC fills it like TCP.
+        assert!(!told([0, 50, 0], false, 24_000));
+        assert!(!told([50, 0, 0], true, 24_000));
     }
 
     #[test]

@@ -30,6 +30,11 @@ pub const CLIENT: Addresses = addresses(1);
 /// The server's addresses.
 pub const SERVER: Addresses = addresses(2);
 
+/// Whether the request came from one of the client's addresses.
+pub(super) fn is_client(address: IpAddr) -> bool {
+    CLIENT.contains(&address)
+}
+
 /// Addresses of additional host number `index`, besides client and server.
 pub(super) fn peer(side: Side, index: usize) -> Addresses {
     let number = index as u16 + 2;

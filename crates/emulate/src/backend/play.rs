@@ -1,30 +1,25 @@
 //! One emulated run: hosts, world and clock.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use swell_base::{Direction, Dur, Rate, Time, Warning};
+use swell_base::{Direction, Dur, Rate, Time};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
-use swell_experiment::file::{Change, Hop, Queue, narrowest};
-use swell_experiment::kinds::Traffic;
-use swell_experiment::observe::{MeasureSample, Request};
-use swell_experiment::stage::{self, Ledgers, RunParts};
-use swell_tcp::Config;
+use swell_experiment::file::{Change, Queue, narrowest};
+use swell_experiment::stage::{self, Ledgers};
 use swell_world::{PathId, World};
 
+use super::attempt::{Done, LOOK, Play, Played, failed, least_delay, tell_namespace};
+use super::beginning::beginning;
 use super::kernel::{KernelBackground, Playing};
 use super::place::{Addresses, RunDirectory, everybody, ports};
-use super::programs::{Exit, Programs, Server, end_together, ended_early, left_behind};
+use super::programs::{Programs, Server, end_together, ended_early, left_behind};
 use super::requests;
-use super::{Conditions, Input, JOURNAL, Settings, beginning, machine};
-use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Urgency};
-use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
-
-/// How often a run checks its progress.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
+use super::{Conditions, Input, JOURNAL, machine};
+use crate::{Emulation, HostUpdates, Options, Packets, Running, Urgency};
+use swell_host::{Device, Host, HostConfig, Precision, Pressure, be_punctual};
 
 /// Limit on socket buffers: the kernel's values have 31 bits, and other programs need memory too.
 const MOST_BUFFER: u64 = 256 << 20;
@@ -32,41 +27,6 @@ const MOST_BUFFER: u64 = 256 << 20;
 /// The buffers where `swell set` can change the network: those of 1 Gbit/s over 130 ms. Larger ones would make the
 /// kernel announce windows in coarser units than it does by default in most networks (RFC 7323 section 2.3).
 const FOR_ANY: u64 = 64 << 20;
-
-/// A run that is to be executed, and its callbacks.
-pub(super) struct Play<'a> {
-    pub rights: &'a Rights,
-    pub settings: &'a Settings,
-    pub spec: &'a RunSpec,
-    pub foreground: &'a Traffic,
-    pub stretch: f64,
-    pub progress: &'a dyn Fn(f64),
-    pub cancelled: &'a dyn Fn() -> bool,
-}
-
-/// What the foreground did.
-pub(super) enum Done {
-    /// The completed runs of a client program.
-    Exits(Vec<Exit>),
-    /// Requests of a machine, samples of its measures, and warnings.
-    Machine(Vec<Request>, Vec<MeasureSample>, Vec<Warning>),
-}
-
-/// The results of a run.
-pub(super) struct Played {
-    pub world: World,
-    pub run_parts: RunParts,
-    pub conversations: Conversations,
-    pub done: Done,
-    /// Measures that the program reported.
-    pub measures: Vec<MeasureSample>,
-    /// Warnings about a background over kernel sockets, and about the program's reported measures.
-    pub doubts: Vec<Warning>,
-    pub at: Time,
-    pub conditions: Conditions,
-    /// The client wrote to this process's terminal, so its output was not kept.
-    pub terminal: bool,
-}
 
 /// What the emulation thread reports while it runs.
 struct Reports {
@@ -310,16 +270,6 @@ impl Play<'_> {
             std::thread::sleep(LOOK / 10);
         }
     }
-
-    /// Reports progress; true if the run is to be cancelled.
-    pub fn look(&self, running: &Running) -> bool {
-        let snapshot = running.snapshot();
-        (self.progress)(snapshot.at.as_secs_f64() / self.spec.duration.as_secs_f64());
-        if let Some(watch) = &self.settings.watch {
-            watch(&snapshot);
-        }
-        (self.cancelled)()
-    }
 }
 
 /// Four bandwidth-delay products of the run, in bytes: kernels count memory, about twice the data, and a queue can
@@ -362,34 +312,6 @@ pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
     links + access * 2
 }
 
-/// The shortest delay of a link at any time in the run, in either direction.
-pub(super) fn least_delay(spec: &RunSpec, hop: &Hop) -> Dur {
-    let link = &spec.links[hop.link];
-    let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
-    let delays = link.directions.iter().map(|l| l.delay).chain(changes);
-    delays.min().unwrap_or(Dur::ZERO)
-}
-
-pub(super) fn failed(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunError {
-    RunError::Failed(e.into())
-}
-
-/// Sets the part of a TCP configuration that only exists per namespace: ECN, requested and accepted.
-pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
-    if tcp.ecn {
-        let setting = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
-        host.sysctls.push(setting); // IPv6 goes by it too
-    }
-}
-
-/// The part of a TCP configuration that is left to set on sockets.
-pub(super) fn of_sockets(tcp: &Config) -> Arc<Config> {
-    Arc::new(Config {
-        ecn: false,
-        ..tcp.clone()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,21 +337,5 @@ mod tests {
         assert_eq!(of(&change("rate = '100Mbit'")), 5_000_000);
         assert_eq!(of(&change("delay = '500ms'")), 5_000_000);
         assert_eq!(of(&change("rate = '1Mbit'")), 500_000);
-    }
-
-    #[test]
-    fn ecn_is_told_to_the_namespace_and_not_to_sockets() {
-        for ecn in [false, true] {
-            let tcp = Config {
-                ecn,
-                ..Config::linux()
-            };
-            let mut host = HostConfig::new("client", ["10.0.0.1".parse().unwrap()]);
-            tell_namespace(&mut host, &tcp);
-            let wanted = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
-            assert_eq!(host.sysctls.contains(&wanted), ecn);
-            // No setting is left that sockets would have to refuse.
-            assert_eq!(*of_sockets(&tcp), Config::linux());
-        }
     }
 }

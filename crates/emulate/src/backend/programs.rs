@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use swell_base::{Code, Dur, Time, Warning};
@@ -13,28 +12,16 @@ use swell_experiment::file::{self, CommandLine};
 use swell_experiment::observe::MeasureSample;
 use swell_experiment::reported::{self, Output};
 
+use super::attempt::{LOOK, Play, failed};
+use super::exit::Exit;
 use super::output::{tail, written};
 use super::place::{filled, placeholders};
-use super::play::{LOOK, Play, failed};
 use super::serve::Serving;
 use crate::Running;
 use swell_host::{Host, Listening, Process, Program, Stream};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// The result of one run of a client.
-#[derive(Clone, Copy, Debug)]
-pub struct Exit {
-    /// When it was started; world time.
-    pub start: Time,
-    /// When it ended or was killed; world time.
-    pub end: Time,
-    /// Its exit status; `None` if the emulated run ended first.
-    pub status: Option<ExitStatus>,
-    /// It exceeded its time limit and was killed.
-    pub timed_out: bool,
-}
 
 /// The programs of a run.
 pub(super) struct Programs<'p> {

@@ -1,13 +1,12 @@
 //! Requests of real programs as rows of the table `requests`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
-use super::place::CLIENT;
-use super::programs::Exit;
+use super::exit::Exit;
+use super::place::is_client;
 use super::unrequested;
 use crate::turns::CHANGED;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
@@ -15,11 +14,6 @@ use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 /// If lateness could have changed more than this share of the requests or packets, the run must not decide a verdict.
 /// This is half of the share above the highest percentile that is judged.
 const LATE: f64 = 0.025;
-/// Whether the request came from one of the client's addresses.
-pub(super) fn is_client(address: IpAddr) -> bool {
-    CLIENT.contains(&address)
-}
-
 /// The connections that the client opened. Their numbers are those of the column `client`.
 pub(super) fn connections(conversations: &Conversations) -> impl Iterator<Item = &Connection> {
     let all = conversations.connections.iter();
@@ -267,7 +261,7 @@ fn never_opened(attempts: &Attempts<'_>, exits: &[Exit]) -> impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::place::SERVER;
+    use crate::backend::place::{CLIENT, SERVER};
 
     fn connection(version: usize, start: u64, connected: bool) -> Connection {
         let at = Time::from_nanos(start * 1_000_000);
@@ -325,6 +319,7 @@ mod tests {
                 client: CLIENT[0],
                 bytes: [0; 2],
                 stream,
+                quic: false,
                 exchanges: Vec::new(),
             };
             let conversations = Conversations {

@@ -2,7 +2,7 @@
 
 use swell_base::{Code, Warning};
 
-use super::requests::is_client;
+use super::place::is_client;
 use crate::Conversations;
 
 /// A doubt about connections that servers opened, as active FTP does: what they carry is in no request.

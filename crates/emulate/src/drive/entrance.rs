@@ -6,6 +6,7 @@ use swell_base::{FlowId, Time};
 use swell_capture::Heading;
 use swell_world::{Port, World};
 
+use super::staged::{Arrival, Staged};
 use super::{Emulation, Inside};
 use crate::clock::Clock;
 use crate::ip::{Header, UDP};
@@ -20,18 +21,6 @@ const BATCH: usize = 32;
 /// Ports of protocols that find names and services by multicast. Programs do without an answer: mDNS, LLMNR, SSDP,
 /// WS-Discovery (IANA, "Service Name and Transport Protocol Port Number Registry").
 const DISCOVERY: [u16; 4] = [5353, 5355, 1900, 3702];
-
-/// A packet that was read and not yet injected.
-#[derive(Debug, Default)]
-pub(super) struct Staged {
-    /// Its arrival time: the kernel's time stamp if there is one, else when it was read.
-    at: Time,
-    pub host: usize,
-    pub bytes: Vec<u8>,
-    /// Length of the headers if the device gave them separately from the payload.
-    pub header: usize,
-    pub checksum: Checksum,
-}
 
 impl Emulation {
     /// Injects the packets that hosts have sent, in the order of arrival. Returns the horizon, beyond which the world
@@ -226,14 +215,4 @@ impl Inside {
         self.arrivals += 1;
         world.inject(flow, back, size, ecn, handle);
     }
-}
-
-/// The fields of a packet that go to the world and the journal.
-pub(super) struct Arrival {
-    pub at: Time,
-    pub from: Port,
-    pub to: Port,
-    pub bucket: u16,
-    pub size: u16,
-    pub ecn: u8,
 }

@@ -4,7 +4,7 @@ use swell_base::{Bytes, Direction, Dur, QueueLimit, Rate, Time};
 use swell_path::Loss;
 use swell_world::LinkSetting;
 
-use super::{Entry, LONGEST_DELAY, RECORD, word};
+use super::entry::{Entry, LONGEST_DELAY, RECORD, word};
 
 const DOWN: u8 = 1;
 const RATE: u8 = 2;

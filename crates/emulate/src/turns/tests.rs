@@ -439,6 +439,27 @@ fn heartbeats_are_tiny_and_periodic() {
     }
 }
 
+/// The end of the run cuts off the last heartbeat. After as many answered ones it is no request, and before them it is.
+#[test]
+fn a_heartbeat_that_is_cut_off_is_no_request() {
+    let last = |beats: usize| {
+        let mut script = Script::opened(0);
+        let beat = Asked {
+            waits: [0, 10_000_000_000],
+            ..asked(40, 40)
+        };
+        for _ in 0..beats {
+            script.ask(&beat);
+        }
+        script.message(true, 40, |_| false);
+        let seen = script.seen();
+        let e = seen.exchanges.last().unwrap();
+        (seen.exchanges.len(), e.label, e.outcome)
+    };
+    assert_eq!(last(3), (4, Label::Heartbeat, Outcome::CutOff));
+    assert_eq!(last(2), (3, Label::Request, Outcome::CutOff));
+}
+
 #[test]
 fn what_is_never_answered_and_goes_on_is_one_way() {
     let mut script = Script::opened(0);

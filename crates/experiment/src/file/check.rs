@@ -383,7 +383,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 found,
             );
         }
-        if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
+        if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay(&file.network)) {
             let own = file.round_trip(&foreground.route());
             if own + delay * 4 != rtt {
                 found.add(

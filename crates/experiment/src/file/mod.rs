@@ -39,7 +39,6 @@ pub use preset::{Preset, PresetSpec};
 pub use problem::{Problem, Problems};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use rate::ACCESS_DELAY;
-pub(crate) use rate::delay;
 pub use rate::{LoadBasis, Pairing, RateSpec};
 pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
 pub use route::{Bottleneck, Hop, Queue, Route, narrowest, queues};

@@ -24,8 +24,8 @@ pub struct Network {
     /// Default: the longest that the foregrounds' access delays make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Dur>,
-    /// One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise. Models and swarms
-    /// have their own. Default 5ms; in the preset `leaf-spine` 5us.
+    /// One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise. Learnt
+    /// traffic and the peers of a swarm have their own. Default 5ms; in the preset `leaf-spine` 5us.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_delay: Option<Dur>,
     /// The link, if there is only one: the bottleneck.

@@ -31,10 +31,6 @@ pub enum Pairing {
 /// Default one-way access delay on each side of the bottleneck.
 pub const ACCESS_DELAY: Dur = Dur::from_millis(5);
 
-pub(crate) fn delay() -> Dur {
-    ACCESS_DELAY
-}
-
 /// A rate, or the measured rate of another background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateSpec {

@@ -289,8 +289,10 @@ pub(crate) trait Keys {
         None
     }
 
-    /// One-way delay of its access paths, the mean over both sides, if the file gives one.
-    fn delay(&self) -> Option<Dur> {
+    /// One-way delay of its access paths, the mean over both sides, if the file gives one. A side without one has
+    /// `access`, the network's.
+    fn delay(&self, access: Dur) -> Option<Dur> {
+        let _ = access;
         None
     }
 
@@ -344,6 +346,11 @@ pub(crate) trait Keys {
 
     /// Its measures as a foreground, the most informative first.
     fn measures(&self) -> Vec<Measure>;
+
+    /// Why a run may have no value of its measures, if it is known what may be the cause.
+    fn silent(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What shows that it does not work, apart from requests that fail.
     fn failing(&self) -> Vec<Failing> {
@@ -413,7 +420,7 @@ macro_rules! reads {
         }
     };
     (@ delay) => {
-        fn delay(&self) -> Option<swell_base::Dur> {
+        fn delay(&self, _: swell_base::Dur) -> Option<swell_base::Dur> {
             self.delay
         }
     };

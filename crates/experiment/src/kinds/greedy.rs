@@ -49,8 +49,8 @@ pub struct Greedy {
     #[serde(default)]
     pub stagger: Dur,
     /// One-way delay of the access path on each side of the bottleneck: of all connections, a list that they
-    /// take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a foreground, what makes
-    /// the network's `rtt`, if that is given.
+    /// take in turn, or `{ from, to }` between which each draws its own. Default: the network's `access_delay`; of
+    /// a foreground, what makes its `rtt`, if that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
     /// Capacity of every access path, on each side and in both directions. Default: unlimited.
@@ -172,7 +172,7 @@ impl Keys for Greedy {
         Some("takes all there is: it has no rate to match")
     }
 
-    fn delay(&self) -> Option<Dur> {
+    fn delay(&self, _: Dur) -> Option<Dur> {
         self.delay.as_ref().map(Delays::longest)
     }
 

@@ -15,7 +15,7 @@ use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
 use crate::exporter::Exporter;
 use crate::file::check::Findings;
-use crate::file::{Route, TcpSettings, delay, is_default};
+use crate::file::{Route, TcpSettings, is_default};
 use crate::measure::Measure;
 use crate::packets::hosts::LEFT_NETWORKS;
 use crate::store::{Measured, ModelFacts};
@@ -38,9 +38,9 @@ pub struct Imitation {
     /// Whose arithmetic learns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub profile: Profile,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: the network's `access_delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// Rate of each host's access path. Default: not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
@@ -68,7 +68,7 @@ fn interval() -> Dur {
 }
 
 impl Keys for Imitation {
-    reads!(name, active, route);
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.access(at.key("access"), self.access);
@@ -144,7 +144,7 @@ impl Keys for Imitation {
                 cycle: true,
                 ..Playback::default()
             },
-            delay: self.delay,
+            delay: self.delay.unwrap_or_else(|| with.default_delay()),
             access: self.access,
             cold: self.cold,
             tcp: self.tcp.clone(),

@@ -279,14 +279,19 @@ impl Part {
         self.matches().is_none() && self.keys().rateless().is_none()
     }
 
-    /// One-way delay of the access path on each side, if the file gives one.
-    pub fn delay(&self) -> Option<Dur> {
-        self.keys().delay()
+    /// One-way delay of the access path on each side, if the file gives one; the mean of two that differ.
+    pub fn delay(&self, network: &crate::file::Network) -> Option<Dur> {
+        self.keys().delay(network.access_delay())
     }
 
     /// Its measures as a foreground, the most informative first.
     pub fn measures(&self) -> Vec<crate::measure::Measure> {
         self.keys().measures()
+    }
+
+    /// Why a run may have no value of its measures, if it is known what may be the cause.
+    pub fn silent(&self) -> Option<&'static str> {
+        self.keys().silent()
     }
 
     /// What shows that it does not work as a foreground, apart from requests that fail.

@@ -64,8 +64,8 @@ pub struct OnOff {
     /// every seed of the run, in steady state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<[u64; 2]>,
-    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
-    /// the network's `rtt`, if that is given.
+    /// One-way delay of the access path on each side of the bottleneck. Default: the network's `access_delay`; of
+    /// a foreground, what makes its `rtt`, if that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// Capacity of the access path on each side, both directions. Default: unlimited.

@@ -14,7 +14,7 @@ use super::contract::{
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{ACCESS_DELAY, LoadBasis, Pairing, RateSpec, Route, TcpSettings};
+use crate::file::{LoadBasis, Pairing, RateSpec, Route, TcpSettings};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::tcp;
 use crate::store::Measured;
@@ -58,8 +58,8 @@ pub struct Parametric {
     /// the rate. Default: all follow one schedule and take turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub independent: bool,
-    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
-    /// the network's `rtt`, if that is given.
+    /// One-way delay of the access path on each side of the bottleneck. Default: the network's `access_delay`; of
+    /// a foreground, what makes its `rtt`, if that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// One-way delay of the access path on the right, where it is another.
@@ -159,12 +159,13 @@ impl Parametric {
         }
     }
 
-    /// Delays of the access paths on the left and on the right, if the file gives one of them.
-    fn delays(&self) -> Option<[Dur; 2]> {
+    /// Delays of the access paths on the left and on the right, if the file gives one of them. The left one may be
+    /// `access`, the network's.
+    fn delays(&self, access: Dur) -> Option<[Dur; 2]> {
         if self.delay.is_none() && self.delay_right.is_none() {
             return None;
         }
-        let left = self.delay.unwrap_or(ACCESS_DELAY);
+        let left = self.delay.unwrap_or(access);
         Some([left, self.delay_right.unwrap_or(left)])
     }
 
@@ -213,7 +214,7 @@ impl Parametric {
             packet: self.packet,
             rates: self.rates(with.measured, with.replication, with.pace),
             independent: self.independent,
-            delays: self.delays().unwrap_or([with.default_delay(); 2]),
+            delays: (self.delays(with.access_delay)).unwrap_or([with.default_delay(); 2]),
             access: self.access,
             tcp: self.tcp.clone(),
         }
@@ -327,8 +328,8 @@ macro_rules! kind {
             }
 
             // On average: a round trip crosses both sides twice.
-            fn delay(&self) -> Option<Dur> {
-                let [left, right] = self.0.delays()?;
+            fn delay(&self, access: Dur) -> Option<Dur> {
+                let [left, right] = self.0.delays(access)?;
                 Some((left + right).scale(0.5))
             }
 

@@ -61,7 +61,7 @@ pub struct Page {
     #[serde(default)]
     pub think: Dur,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    /// network's `rtt`, or 5ms.
+    /// network's `rtt`, or its `access_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// The TCP that browsers and servers run. With HTTP/3: congestion control, initial window and slow-start

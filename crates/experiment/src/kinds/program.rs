@@ -46,7 +46,7 @@ pub struct Program {
     #[serde(default)]
     pub think: Dur,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    /// network's `rtt`, or 5ms.
+    /// network's `rtt`, or its `access_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// Congestion control of both hosts' kernels, whatever this machine's default is.

@@ -21,7 +21,7 @@ use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::bundled;
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::{met, steady};
@@ -59,9 +59,9 @@ pub struct Sessions {
     /// played.
     #[serde(default)]
     pub first: u32,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: the network's `access_delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// The TCP that clients and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
@@ -148,7 +148,7 @@ impl Sessions {
 }
 
 impl Keys for Sessions {
-    reads!(name, rate, load, active, route);
+    reads!(name, rate, load, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
@@ -207,7 +207,7 @@ impl Keys for Sessions {
         Some(Traffic::Sessions(SessionsTraffic {
             model: Arc::clone(model),
             playback: self.playback(with.pace.or(self.sessions).unwrap_or(1.0)),
-            delay: self.delay,
+            delay: self.delay.unwrap_or_else(|| with.default_delay()),
             access: None,
             cold: false,
             tcp: self.tcp.clone(),

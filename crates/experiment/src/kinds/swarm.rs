@@ -52,7 +52,8 @@ pub struct Swarm {
     #[serde(default = "links")]
     pub access: Vec<PeerLink>,
     /// One-way delay of the peers' access paths: of all, a list that they take in turn, or `{ from, to }` between
-    /// which each draws its own. The client's own is 5ms; as a foreground, what makes the network's `rtt`.
+    /// which each draws its own. The client's own is the network's `access_delay`; as a foreground, what
+    /// makes its `rtt`, if that is given.
     #[serde(default = "delays")]
     pub delay: Delays,
     /// The TCP of all peers; `congestion = "ledbat"` for clients that yield.

@@ -48,7 +48,7 @@ pub struct Voice {
     #[serde(default = "buffer")]
     pub buffer: Dur,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    /// network's `rtt`, or 5ms.
+    /// network's `rtt`, or its `access_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// When it sends. Default: always.

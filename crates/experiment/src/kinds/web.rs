@@ -47,7 +47,7 @@ pub struct Web {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    /// network's `rtt`, or 5ms.
+    /// network's `rtt`, or its `access_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// The TCP that clients and servers run.

@@ -407,12 +407,17 @@ fn access_paths_of_a_leaf_spine_are_short() {
     let path = "path = [\"leaf1-spine1\", \"leaf2-spine1 reversed\"]";
     let text = format!(
         "name = \"x\"\nnetwork = {{ preset = \"leaf-spine\", rate = \"1Gbit\" }}\n[[foreground]]\nname = \"f\"\nkind = \"web\"\nobject = \"64kB\"\n{path}\n\
-         [[background]]\nname = \"b\"\nkind = \"poisson\"\nrate = \"100Mbit\"\n{path}\n[run]\nduration = \"12s\"\n"
+         [[background]]\nname = \"b\"\nkind = \"poisson\"\nrate = \"100Mbit\"\n{path}\n\
+         [[background]]\nname = \"right\"\nkind = \"poisson\"\nrate = \"100Mbit\"\ndelay_right = \"1us\"\n{path}\n\
+         [[background]]\nname = \"sessions\"\nkind = \"sessions\"\nmodel = \"access-hour\"\n{path}\n[run]\nduration = \"12s\"\n"
     );
     let first = plan(&scratch, &text);
     let mut written = first.file.clone();
     written.write_out();
-    for plan in [first, plan(&scratch, &written.to_toml())] {
+    // A run keeps the model beside its file.
+    let kept = written.to_toml();
+    let kept = kept.replace("models/2-access-hour.json.zst", "access-hour");
+    for plan in [first, plan(&scratch, &kept)] {
         let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
         let delays = spec.background.iter().map(|b| b.traffic.delay());
         let delays: Vec<String> = delays
@@ -422,6 +427,20 @@ fn access_paths_of_a_leaf_spine_are_short() {
         assert_eq!(delays, ["5us", "5us"]);
         // Four crossings of access paths and four of links.
         assert_eq!(plan.rtt().to_string(), "40us");
+        let of = |name: &str| {
+            let cell = plan.cells.iter().find(|c| c.background == name).unwrap();
+            let own = plan.spec(cell, &BTreeMap::new()).unwrap();
+            own.background[0].traffic.clone()
+        };
+        let (Traffic::Poisson(right), Traffic::Sessions(sessions)) = (of("right"), of("sessions"))
+        else {
+            panic!("packets and sessions");
+        };
+        assert_eq!(right.delays.map(|d| d.to_string()), ["5us", "1us"]);
+        assert_eq!(sessions.delay.to_string(), "5us");
+        let listed = plan.file.background.iter().find(|b| b.name() == "right");
+        let mean = listed.and_then(|b| b.delay(&plan.file.network));
+        assert_eq!(mean.map(|d| d.to_string()).as_deref(), Some("3us"));
     }
 }
 

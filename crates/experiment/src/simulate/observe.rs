@@ -416,6 +416,8 @@ pub(super) fn requests(records: &[Record], end: f64) -> Vec<Request> {
             Record::Flow(_) => None,
         })
         .collect();
+    // A request of the instant in which the run ended was never watched.
+    rows.retain(|r| r.outcome != Outcome::Unfinished || r.observed_until > r.start);
     rows.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.client.cmp(&b.client)));
     rows
 }

@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use super::api::{Change, ClientPart, NewRun, Part, ServerPart};
 use super::clock::Beginning;
+use super::lobby::{Lobby, Refusals};
 use super::order::{Address, Order, OrderError};
 use super::party::{Attention, Party, Standing};
 use super::remote::{ConnectVia, Remote, dial};
-use super::rendezvous::{Lobby, Refusals};
 use crate::{Flow, Key};
 
 /// A run on several agents. If it is dropped without [`Controller::end`], the leases expire. They also expire if none

@@ -24,9 +24,10 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::listen::{AgentError, talk};
-use super::remote::{Trust, host_of};
-use super::tls::{self, Identity};
+use super::errors::AgentError;
+use super::request::host_of;
+use super::tls::{self, Identity, Trust};
+use super::visitors::talk;
 
 /// The controller that an agent dials out to.
 pub struct DialOut {

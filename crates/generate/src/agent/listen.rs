@@ -8,20 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use super::dial_out::{DialOut, Dialler};
+use super::errors::AgentError;
 use super::routes::{self, Shared};
 use super::runs::{Allowed, Runs};
-use super::tls::{Identity, TlsError};
-use super::visitors::{self, Accepted, Visitor};
+use super::tls::Identity;
+use super::visitors::{self, Accepted, Visitor, talk};
 use crate::{Addresses, Hours, Limits};
 
 /// The configuration of an agent.
@@ -48,40 +45,6 @@ pub struct AgentConfig {
     pub limits: Limits,
     /// The hours in which it may generate traffic; `None` means always.
     pub hours: Option<Hours>,
-}
-
-/// Why an agent cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// The token is short enough to be guessed.
-    #[error("the token has {0} bytes: make one of at least 16, such as by `openssl rand -hex 16`")]
-    Token(usize),
-    /// Both tokens are the same, so a reader of metrics could control the agent.
-    #[error("the token for metrics is that for commands: make another one")]
-    SameToken,
-    /// Without TLS, anyone on the path could read the token.
-    #[error("{0} is not a loopback address: plain HTTP works on those alone; leave TLS on")]
-    Plain(SocketAddr),
-    /// No controller could ever reach it.
-    #[error("an agent listens, or dials out to a controller")]
-    Nowhere,
-    /// The controller that it dials could not know whom it has reached.
-    #[error("an agent that dials out needs a certificate: plain HTTP is for those that listen")]
-    PlainDial,
-    /// The address of the controller is not valid.
-    #[error("--dial {0}: this is not HOST:PORT")]
-    Dial(String),
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The address cannot be bound, or the runtime cannot be created.
-    #[error("{address}: {error}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        error: io::Error,
-    },
 }
 
 /// Minimum length of a token in bytes.
@@ -255,21 +218,4 @@ fn accepted(
             }
         }
     }
-}
-
-/// Answers requests on a stream until it ends. A request's head must arrive within `patience` after the connection
-/// began or the last answer ended.
-pub(super) async fn talk(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: axum::Router,
-    patience: Duration,
-) -> hyper::Result<()> {
-    let mut server = http1::Builder::new();
-    // A client that half-closes its connection after its request still gets the answer.
-    server.half_close(true);
-    server
-        .timer(TokioTimer::new())
-        .header_read_timeout(patience);
-    let service = TowerToHyperService::new(router);
-    server.serve_connection(TokioIo::new(stream), service).await
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use swell_base::Dur;
 
 use super::api::TrafficPart;
-use super::remote::{Dial, RemoteError, Trust};
+use super::errors::RemoteError;
 use super::rendezvous::Rendezvous;
+use super::request::Dial;
+use super::tls::Trust;
 
 /// How to reach an agent.
 #[derive(Clone)]

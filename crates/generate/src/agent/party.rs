@@ -1,10 +1,11 @@
 //! The controller's view of one agent in a run.
 
 mod heartbeat;
+mod seen;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -14,11 +15,14 @@ use tokio::task::JoinHandle;
 
 use super::api::{Change, NewRun, Part, RunView, StatisticsView, Status, TargetPart};
 use super::clock::{Beginning, Clock};
+use super::errors::RemoteError;
 use super::order::OrderError;
-use super::remote::{Remote, RemoteError};
+use super::remote::Remote;
 use super::routes::{FIRST, FLOWS};
 use crate::{Addresses, Flow, ROW};
 use heartbeat::{keep, look, visit};
+pub(super) use seen::Attention;
+use seen::{Seen, lock};
 
 /// The state of an agent's part.
 #[derive(Clone, Debug)]
@@ -45,64 +49,10 @@ pub struct Standing {
     pub beginning: Option<Beginning>,
 }
 
-/// Time of the last call by the controller's user. If the calls stop, traffic must not be kept going.
-#[derive(Clone)]
-pub(super) struct Attention(Arc<Mutex<Instant>>);
-
-impl Attention {
-    pub fn new() -> Attention {
-        Attention(Arc::new(Mutex::new(Instant::now())))
-    }
-
-    pub fn pay(&self) {
-        *lock(&self.0) = Instant::now();
-    }
-
-    fn is_gone(&self) -> bool {
-        lock(&self.0).elapsed() > ABSENCE
-    }
-}
-
-/// A controller without calls for this long is considered hung.
-const ABSENCE: Duration = Duration::from_secs(60);
 /// A missing agent is waited for during this many leases, if no other client is sending.
 const PATIENCE: u32 = 3;
 /// A returning agent has this long to agree with a server before its traffic starts.
 const AGREEMENT: Duration = Duration::from_secs(2);
-
-/// Poisoning is ignored: no thread panics while it holds a lock, and the data is consistent at all times.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the controller knows about an agent.
-struct Seen {
-    /// The number of its run, and the start of the agent that the run belongs to.
-    run: Option<(u64, String)>,
-    /// The last statistics of that run.
-    statistics: Option<StatisticsView>,
-    trouble: Option<String>,
-    /// It answered that it does not permit what was asked.
-    refuses: bool,
-    heard: Instant,
-    /// Since when it has been asked without a pause.
-    asked: Instant,
-    /// It answered that it does not have the run.
-    unknown: bool,
-    clock: Clock,
-}
-
-impl Seen {
-    fn state(&self) -> Option<&str> {
-        self.statistics.as_ref().map(|s| s.run.state.as_str())
-    }
-
-    /// The time since when it has not been sending, if it is missing.
-    fn missing(&self, lease: Duration) -> Option<Instant> {
-        let over = self.unknown || self.state() == Some("expired");
-        (over || self.heard.elapsed() > lease).then_some(self.heard)
-    }
-}
 
 /// Flows of one part of an agent, and when that part began.
 type Batch = (Vec<Flow>, Option<Beginning>);

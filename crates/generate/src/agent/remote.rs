@@ -2,14 +2,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
+use axum::http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -18,82 +16,10 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::rendezvous::Lobby;
-use super::tls::{self, TlsError};
-
-/// Why an agent did not do what was requested.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoteError {
-    /// It cannot be reached, or does not follow the protocol.
-    #[error("{agent}: {reason}")]
-    Away {
-        /// The agent.
-        agent: String,
-        /// What went wrong.
-        reason: String,
-    },
-    /// It answers, but TLS with it fails.
-    #[error("{agent}: {reason}")]
-    Secret {
-        /// The agent.
-        agent: String,
-        /// Why.
-        reason: String,
-    },
-    /// It is not on this host, and nothing says how to know it.
-    #[error(
-        "{agent}: plain HTTP is for loopback addresses alone: say whom to trust by --fingerprint or --ca"
-    )]
-    Untrusted {
-        /// The agent.
-        agent: String,
-    },
-    /// It refused.
-    #[error("{agent}: {message} ({status})")]
-    Refused {
-        /// The agent.
-        agent: String,
-        /// HTTP status.
-        status: u16,
-        /// Why.
-        message: String,
-    },
-    /// The parameters for authenticating it are invalid.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
-
-impl RemoteError {
-    /// Whether the request was invalid.
-    pub(super) fn is_invalid(&self) -> bool {
-        matches!(self, RemoteError::Refused { status: 400, .. })
-    }
-
-    /// Whether the agent does not have what the request was about.
-    pub(super) fn is_unknown(&self) -> bool {
-        matches!(self, RemoteError::Refused { status: 404, .. })
-    }
-
-    /// Whether the agent permits this to nobody.
-    pub(super) fn is_forbidden(&self) -> bool {
-        matches!(self, RemoteError::Refused { status: 403, .. })
-    }
-}
-
-/// How a controller authenticates agents.
-#[derive(Clone, Debug, Default)]
-pub enum Trust {
-    /// Plain HTTP, restricted to loopback addresses.
-    #[default]
-    Loopback,
-    /// Certificates with these fingerprints.
-    Fingerprints(Vec<String>),
-    /// Certificates signed by the authorities in a PEM file, for the name by which the agent is reached.
-    Authorities(PathBuf),
-}
-
-/// Opens a connection to an agent.
-pub type Dial = Arc<dyn Fn() -> io::Result<TcpStream> + Send + Sync>;
+use super::errors::RemoteError;
+use super::lobby::Lobby;
+use super::request::{Dial, Sender, host_of, request};
+use super::tls::{self, Trust};
 
 /// Time limit for a connection attempt.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,9 +39,6 @@ pub(super) enum ConnectVia {
     /// The agent opens it.
     In(Arc<Lobby>),
 }
-
-/// Sends requests on a connection.
-pub(super) type Sender = SendRequest<Full<Bytes>>;
 
 pub(super) struct Remote {
     pub name: String,
@@ -143,28 +66,6 @@ pub(super) fn dial(name: &str) -> Dial {
         }
         Err(last)
     })
-}
-
-/// The host of `HOST:PORT`; an IPv6 address without its brackets.
-pub(super) fn host_of(at: &str) -> &str {
-    let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
-    host.trim_start_matches('[').trim_end_matches(']')
-}
-
-/// A request with the token.
-pub(super) fn request(
-    method: &Method,
-    path: &str,
-    token: &str,
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
-    Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::HOST, "agent")
-        .header(header::AUTHORIZATION, format!("Bearer {token}"))
-        .header(header::CONTENT_TYPE, "application/json")
-        .body(Full::new(body))
 }
 
 impl ConnectVia {

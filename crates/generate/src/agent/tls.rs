@@ -1,7 +1,7 @@
 //! How agents identify themselves, and how controllers authenticate them.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,7 +19,6 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::remote::Trust;
 use crate::hex;
 
 /// Why TLS cannot be used.
@@ -42,6 +41,18 @@ pub enum TlsError {
     /// Whoever sends the token over a connection must know to whom.
     #[error("whom to trust? --ca FILE or --fingerprint HEX")]
     Untrusting,
+}
+
+/// How a controller authenticates agents.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// Plain HTTP, restricted to loopback addresses.
+    #[default]
+    Loopback,
+    /// Certificates with these fingerprints.
+    Fingerprints(Vec<String>),
+    /// Certificates signed by the authorities in a PEM file, for the name by which the agent is reached.
+    Authorities(PathBuf),
 }
 
 /// A certificate and its key.

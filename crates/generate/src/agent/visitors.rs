@@ -6,6 +6,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -99,6 +103,23 @@ where
         });
         visitor.served_by(task.abort_handle());
     }
+}
+
+/// Answers requests on a stream until it ends. A request's head must arrive within `patience` after the connection
+/// began or the last answer ended.
+pub(super) async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: axum::Router,
+    patience: Duration,
+) -> hyper::Result<()> {
+    let mut server = http1::Builder::new();
+    // A client that half-closes its connection after its request still gets the answer.
+    server.half_close(true);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience);
+    let service = TowerToHyperService::new(router);
+    server.serve_connection(TokioIo::new(stream), service).await
 }
 
 /// Held by a connection's task. The visitor is removed however the task ends, also by a panic.

@@ -1,4 +1,4 @@
-//! Which packets were lost, according to packet numbers or to a comparison of input and output.
+//! Which packets were lost: those that went into a router and did not come out.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,125 +7,69 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-
 use swell_host::sys::batch::{Batch, FRONT};
 use swell_host::sys::packet_drops;
+
+/// The port that packets of the generator are sent to, that of the discard service (RFC 863), which never answers.
+pub(super) const PORT: u16 = 9;
 
 /// How long a reader sleeps when there is nothing to read: long compared to a packet, short compared to the time that
 /// fills its socket's buffer.
 const NAP: Duration = Duration::from_millis(2);
 
-/// Reads packets until `stop` is set, and then those that are left.
-pub(super) fn read(
-    socket: &OwnedFd,
-    stop: &AtomicBool,
-    mut each: impl FnMut(&[u8], bool),
-) -> rustix::io::Result<()> {
-    let mut batch = Batch::default();
-    loop {
-        // The flag is read before the socket, so that all packets from before the stop are read.
-        let last = stop.load(Ordering::Acquire);
-        match batch.receive(socket.as_fd()) {
-            Ok(_) => batch.packets().for_each(|(front, out)| each(front, out)),
-            Err(Errno::AGAIN) if last => return Ok(()),
-            Err(Errno::AGAIN) => thread::sleep(NAP),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Packet numbers that arrived.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Numbers(Vec<bool>);
-
-impl Numbers {
-    /// Records a datagram, which begins with its number.
-    pub fn arrived(&mut self, front: &[u8]) {
-        let Some(number) = front.first_chunk() else {
-            return;
-        };
-        let Ok(number) = usize::try_from(u64::from_be_bytes(*number)) else {
-            return;
-        };
-        // Numbers in foreign packets could require unlimited memory.
-        if number >= MOST {
-            return;
-        }
-        if number >= self.0.len() {
-            self.0.resize(number + 1, false);
-        }
-        self.0[number] = true;
-    }
-
-    /// For each of the first `numbers` packets, whether it was lost. Those with the numbers `refused`, which ascend, were
-    /// never sent and are left out.
-    pub fn lost(&self, numbers: u64, refused: &[u64]) -> Vec<bool> {
-        let numbers = numbers.min(MOST as u64);
-        let arrived = |n: u64| self.0.get(n as usize).copied().unwrap_or(false);
-        let sent = (0..numbers).filter(|n| refused.binary_search(n).is_err());
-        sent.map(|n| !arrived(n)).collect()
-    }
-}
-
-/// Most packet numbers of a run: some minutes at the highest possible rate.
-const MOST: usize = 1 << 28;
-
-/// Identifies a packet on both sides of a router: its IPv4 header except for time to live and checksum,
-/// followed by ports and sequence number.
-/// Only a hash of it is kept, because a run has many packets: among 10^8 of them, two that differ have the same one with
-/// a probability of 0.03 %.
-type Mark = u64;
-
 /// Most marks of a run: 512 MiB.
-const MOST_MARKS: usize = 1 << 26;
+const MOST: usize = 1 << 26;
 
-/// The marks of the IPv4 packets that crossed a device, in order.
-#[derive(Clone, Debug)]
-pub(super) struct Marks {
-    all: Vec<Mark>,
-    most: usize,
-    left_out: u64,
+/// The mark that [`mark`] or [`number`] gives to a packet.
+pub(super) type Mark = fn(&[u8]) -> Option<u64>;
+
+/// A mark of an IPv4 packet that is the same on both sides of a router: a hash of its header except for time to live and
+/// checksum, and of ports and sequence number. A hash is short, because a run has many packets: among 10^8 of them, two
+/// that differ have the same one with a probability of 0.03 %. `None` for other protocols and short fragments.
+pub(super) fn mark(front: &[u8]) -> Option<u64> {
+    let mut kept = *front.first_chunk::<FRONT>()?;
+    if kept[0] != 0x45 {
+        return None;
+    }
+    kept[8] = 0;
+    kept[10..12].fill(0);
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&kept);
+    Some(hasher.finish())
 }
 
-impl Default for Marks {
-    fn default() -> Marks {
-        Marks::of_at_most(MOST_MARKS)
-    }
+/// The number of a packet of the generator. `None` for others.
+pub(super) fn number(front: &[u8]) -> Option<u64> {
+    let front = front.first_chunk::<FRONT>()?;
+    let is_udp = front[0] == 0x45 && front[9] == 17;
+    let own = is_udp && front[22..24] == PORT.to_be_bytes();
+    own.then(|| front[28..].first_chunk().map(|n| u64::from_be_bytes(*n)))?
+}
+
+/// The marks of the packets that crossed a device, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    all: Vec<u64>,
+    /// Packets that are not among these: a tap's buffer was full, or they were too many.
+    pub missed: u64,
 }
 
 impl Marks {
-    /// Keeps the marks of the first `most` packets.
-    fn of_at_most(most: usize) -> Marks {
-        Marks {
-            all: Vec::new(),
-            most,
-            left_out: 0,
+    pub fn add(&mut self, mark: u64) {
+        self.add_within(MOST, mark);
+    }
+
+    fn add_within(&mut self, most: usize, mark: u64) {
+        if self.all.len() < most {
+            self.all.push(mark);
+        } else {
+            self.missed += 1;
         }
     }
 
-    /// Number of packets beyond those that are kept.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Records a packet. Packets of other protocols, and fragments of headers, are ignored.
-    pub fn crossed(&mut self, front: &[u8]) {
-        let Some(mut mark) = front.first_chunk::<FRONT>().copied() else {
-            return;
-        };
-        if mark[0] != 0x45 {
-            return;
-        }
-        mark[8] = 0;
-        mark[10..12].fill(0);
-        if self.all.len() >= self.most {
-            self.left_out += 1;
-            return;
-        }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&mark);
-        self.all.push(hasher.finish());
+    /// Number of packets.
+    pub fn count(&self) -> u64 {
+        self.all.len() as u64 + self.missed
     }
 
     /// For each packet, whether it was lost before it came out. Packets that came out without having gone in, such as
@@ -149,30 +93,36 @@ impl Marks {
     }
 }
 
-/// Packets dropped because a tap's buffer was full.
-pub(super) fn overflown(tap: &OwnedFd) -> u64 {
-    packet_drops(tap.as_fd()).unwrap_or(0)
+/// Reads a tap until `stop` is set, and then the packets that are left. Marks those that its host sent, or received.
+pub(super) fn read(
+    tap: &OwnedFd,
+    sent: bool,
+    mark: Mark,
+    stop: &AtomicBool,
+) -> rustix::io::Result<Marks> {
+    let (mut marks, mut batch) = (Marks::default(), Batch::default());
+    loop {
+        // The flag is read before the socket, so that all packets from before the stop are read.
+        let last = stop.load(Ordering::Acquire);
+        match batch.receive(tap.as_fd()) {
+            Ok(_) => {
+                let own = batch.packets().filter(|(_, outgoing)| *outgoing == sent);
+                own.filter_map(|(front, _)| mark(front))
+                    .for_each(|m| marks.add(m));
+            }
+            Err(Errno::AGAIN) if last => break,
+            Err(Errno::AGAIN) => thread::sleep(NAP),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    marks.missed += packet_drops(tap.as_fd()).unwrap_or(0);
+    Ok(marks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_that_did_not_arrive_are_lost() {
-        let mut numbers = Numbers::default();
-        for n in [0u64, 1, 4, u64::MAX] {
-            numbers.arrived(&n.to_be_bytes());
-        }
-        numbers.arrived(b"short");
-        assert_eq!(
-            numbers.lost(6, &[]),
-            [false, false, true, true, false, true]
-        );
-        // What the kernel refused was not lost on the way.
-        assert_eq!(numbers.lost(6, &[2, 5]), [false, false, true, false]);
-        assert_eq!(Numbers::default().lost(2, &[]), [true, true]);
-    }
 
     fn packet(id: u8, ttl: u8) -> [u8; FRONT] {
         let mut packet = [0; FRONT];
@@ -184,31 +134,47 @@ mod tests {
         packet
     }
 
+    fn marks(ids: &[u8], ttl: u8) -> Marks {
+        let mut marks = Marks::default();
+        ids.iter()
+            .filter_map(|&id| mark(&packet(id, ttl)))
+            .for_each(|m| marks.add(m));
+        marks
+    }
+
     #[test]
     fn what_did_not_come_out_is_lost() {
-        let (mut into, mut out) = (Marks::default(), Marks::default());
-        (1..=6).for_each(|id| into.crossed(&packet(id, 64)));
-        [1, 4, 5]
-            .iter()
-            .for_each(|&id| out.crossed(&packet(id, 63)));
+        let into = marks(&[1, 2, 3, 4, 5, 6], 64);
+        let out = marks(&[1, 4, 5], 63);
         assert_eq!(into.lost(&out), [false, true, true, false, false, true]);
         // A packet of the router itself, and one out of order.
-        out.crossed(&packet(99, 63));
-        out.crossed(&packet(3, 63));
-        assert_eq!(into.lost(&out), [false, true, false, false, false, true]);
-        // Another protocol, and a packet that is too short.
-        let mut six = packet(1, 64);
-        six[0] = 0x60;
-        into.crossed(&six);
-        into.crossed(&packet(1, 64)[..20]);
-        assert_eq!(into.all.len(), 6);
+        let others = marks(&[1, 4, 5, 99, 3], 63);
+        assert_eq!(into.lost(&others), [false, true, false, false, false, true]);
+        assert_eq!(into.lost(&Marks::default()), [true; 6]);
     }
 
     #[test]
     fn marks_are_bounded_and_the_rest_is_counted() {
-        let mut marks = Marks::of_at_most(4);
-        (1..=6).for_each(|id| marks.crossed(&packet(id, 64)));
-        assert_eq!((marks.all.len(), marks.left_out()), (4, 2));
-        assert_eq!(Marks::default().most, MOST_MARKS);
+        let mut marks = Marks::default();
+        (0..6).for_each(|n| marks.add_within(4, n));
+        assert_eq!((marks.all.len(), marks.missed, marks.count()), (4, 2, 6));
+    }
+
+    #[test]
+    fn other_packets_have_no_mark() {
+        let mut six = packet(1, 64);
+        six[0] = 0x60;
+        assert_eq!(mark(&six), None);
+        assert_eq!(mark(&packet(1, 64)[..20]), None);
+        let mut numbered = packet(1, 64);
+        numbered[9] = 17;
+        numbered[23] = 9;
+        numbered[34] = 1;
+        assert_eq!(number(&numbered), Some(256));
+        for (at, other) in [(0, 0x46), (9, 6), (23, 53)] {
+            let mut packet = numbered;
+            packet[at] = other;
+            assert_eq!(number(&packet), None);
+        }
     }
 }

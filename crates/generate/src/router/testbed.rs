@@ -1,18 +1,15 @@
 //! The three hosts, and the cables between them.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsFd, OwnedFd};
 
 use ipnet::{IpNet, Ipv4Net};
-use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use swell_base::{Code, Time, Warning};
-
-use super::emit::PORT;
-use super::{BenchError, Count, Sample, Settings, cpu, kernel};
-use crate::Addresses;
-use swell_host::sys::batch as sys;
 use swell_host::{CABLE, CableEnd, Host, HostConfig, Rights, cable};
+
+use super::seen::Sample;
+use super::settings::{BenchError, Settings};
 
 /// The source's address.
 pub(super) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 202, 0, 1);
@@ -27,11 +24,6 @@ const OUT: &str = "out0";
 /// All addresses of the sink: a class B network, as in the paper.
 pub(super) fn prefix() -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(10, 201, 0, 0), 16)
-}
-
-/// Addresses that the sink's connections come from.
-pub(super) fn clients() -> Addresses {
-    Addresses::parse(&[prefix().to_string()]).unwrap_or_default()
 }
 
 pub(super) struct Testbed {
@@ -127,20 +119,6 @@ impl Testbed {
         self.processor = Some(*last);
     }
 
-    /// Opens taps on the source's and the sink's cable.
-    pub fn taps(&self) -> Result<[OwnedFd; 2], BenchError> {
-        let tap = |host: &Host| -> Result<OwnedFd, BenchError> {
-            let index = host.device_index(CABLE)?;
-            let tap = host
-                .enter(|| sys::tap(index))
-                .map_err(kernel("enter a host"))?;
-            let tap = tap.map_err(kernel("tap a cable"))?;
-            sys::roomy(tap.as_fd());
-            Ok(tap)
-        };
-        Ok([tap(&self.source)?, tap(&self.sink)?])
-    }
-
     /// Reads all counters.
     pub fn sample(&self, at: Time) -> Result<Sample, BenchError> {
         let source = self.source.counters(CABLE)?;
@@ -151,49 +129,45 @@ impl Testbed {
         let bytes = u128::from(source.out_bytes) * u128::from(taken + missed) / u128::from(taken);
         Ok(Sample {
             at,
-            offered: Count {
-                packets: source.out_packets + missed,
-                bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-            },
-            forwarded: Count {
-                packets: out.out_packets + out.not_taken,
-                bytes: out.out_bytes,
-            },
-            back: Count {
-                packets: into.out_packets,
-                bytes: into.out_bytes,
-            },
+            offered: source.out_packets + missed,
+            offered_bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            forwarded: out.out_packets + out.not_taken,
+            forwarded_bytes: out.out_bytes,
+            back: into.out_packets,
             queue_drops: self.router.limit_drops(OUT)?,
             not_taken: missed,
             sink_missed: out.not_taken,
-            processor: self.processor.and_then(cpu::read),
+            elsewhere: self.processor.and_then(|processor| {
+                elsewhere(&fs::read_to_string("/proc/stat").ok()?, processor)
+            }),
         })
     }
 }
 
+/// Hundredths of a second that a processor was not in interrupts and the work that follows them, such as forwarding
+/// (proc_stat(5)). Such work has no counter of its own if the processor was idle before; but idle time is measured
+/// where idle processors have no tick (kernel/time/tick-sched.c, `get_cpu_idle_time_us`).
+fn elsewhere(stat: &str, processor: usize) -> Option<u64> {
+    let name = format!("cpu{processor} ");
+    let fields = stat.lines().find_map(|line| line.strip_prefix(&name))?;
+    let fields = fields.split_whitespace().map_while(|f| f.parse().ok());
+    let [user, nice, system, idle, iowait, _irq, _softirq, stolen, ..] =
+        fields.collect::<Vec<u64>>()[..]
+    else {
+        return None;
+    };
+    Some(user + nice + system + idle + iowait + stolen)
+}
+
 /// The sink's prefix, divided into `routes` parts.
 fn divided(routes: u32) -> Result<impl Iterator<Item = IpNet>, BenchError> {
-    let wrong = || BenchError::Routes(routes);
     if !routes.is_power_of_two() || routes > 1 << 16 {
-        return Err(wrong());
+        return Err(
+            format!("{routes} routes do not divide a prefix of 65536 addresses evenly").into(),
+        );
     }
     let length = prefix().prefix_len() + routes.trailing_zeros() as u8;
-    let parts = prefix().subnets(length).map_err(|_| wrong())?;
-    Ok(parts.map(IpNet::from))
-}
-
-/// A socket that receives packets to the discard port of any address.
-pub(super) fn discard() -> rustix::io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-    sys::roomy(socket.as_fd());
-    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT))?;
-    Ok(socket)
-}
-
-/// Datagrams dropped because the socket's buffer was full.
-pub(super) fn socket_drops(socket: &OwnedFd) -> u64 {
-    sys::drops(socket.as_fd()).unwrap_or(0)
+    Ok(prefix().subnets(length)?.map(IpNet::from))
 }
 
 #[cfg(test)]
@@ -210,7 +184,18 @@ mod tests {
             assert_eq!(whole, [IpNet::from(prefix())]);
         }
         for routes in [0, 3, 131_072] {
-            assert!(matches!(divided(routes), Err(BenchError::Routes(_))));
+            assert!(divided(routes).is_err());
         }
+    }
+
+    #[test]
+    fn the_line_of_a_processor() {
+        let text =
+            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 40 5 6 7 8 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(
+            [0, 1, 2].map(|n| elsewhere(text, n)),
+            [Some(59), Some(6), None]
+        );
+        assert_eq!(elsewhere("cpu0 1 2", 0), None);
     }
 }

@@ -145,15 +145,13 @@ fn a_source_without_a_socket_has_failed() {
     assert!(flows[0].datagrams && flows[0].outcome == Outcome::Failed);
 }
 
-/// As a query of which nothing comes back.
-#[test]
-fn a_source_whose_requests_are_never_answered_has_failed() {
-    let server = server();
-    // Takes datagrams, and answers none.
+/// A client whose first source asks for answers that nobody gives, while the second one asks for none. With the socket
+/// that takes their datagrams.
+fn unanswered(server: &Run) -> (Run, std::net::UdpSocket) {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = Target {
         datagrams: silent.local_addr().unwrap().port(),
-        ..target(&server)
+        ..target(server)
     };
     let (gap, span, one) = (Dur::from_millis(20), Dur::from_millis(100), burst(1.0, 100));
     let numbered = |number: u64, down: Burst| match source(UdpKind::Periodic, gap, span, one, down)
@@ -163,12 +161,36 @@ fn a_source_whose_requests_are_never_answered_has_failed() {
     };
     let script = Script(vec![numbered(0, one), numbered(1, burst(0.0, 0))]);
     let role = Role::Client(client_of(vec![to], script, Play::default()));
-    let (counts, mut flows) = play(&Run::new(config(role)).unwrap());
+    (Run::new(config(role)).unwrap(), silent)
+}
+
+/// As a query of which nothing comes back.
+#[test]
+fn a_source_whose_requests_are_never_answered_has_failed() {
+    let server = server();
+    let (client, _silent) = unanswered(&server);
+    let (counts, mut flows) = play(&client);
     flows.sort_by_key(|f| f.session);
     let outcomes: Vec<Outcome> = flows.iter().map(|f| f.outcome).collect();
     assert_eq!(outcomes, [Outcome::Failed, Outcome::Done], "{flows:?}");
     assert!(counts.datagrams_sent > 0 && counts.datagrams_received == 0);
     assert_eq!((counts.sources_ended, counts.sources_failed), (2, 1));
+}
+
+#[test]
+fn a_source_that_is_cut_off_while_it_waits_for_answers_has_not_failed() {
+    let server = server();
+    let (client, _silent) = unanswered(&server);
+    agreed(&client);
+    client.start();
+    // The second source ends half a second after its last datagram, and the first one still waits then.
+    until(|| client.statistics().counts.sources_ended == 1);
+    let counts = client.stop().counts;
+    let mut flows = client.flows(0, usize::MAX).flows;
+    flows.sort_by_key(|f| f.session);
+    let outcomes: Vec<Outcome> = flows.iter().map(|f| f.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Unfinished, Outcome::Done], "{flows:?}");
+    assert_eq!((counts.sources_ended, counts.sources_failed), (2, 0));
 }
 
 /// An exchange of many datagrams does not leave at once because there was room for the first one.

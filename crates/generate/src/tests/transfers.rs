@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use swell_base::{Rate, Stream};
 
 use super::*;
-use crate::playing::{Marks, Playing};
+use crate::connect::Marks;
+use crate::playing::Playing;
 
 const SIZES: [(u64, u64); 7] = [
     (0, 0),
@@ -90,6 +91,22 @@ fn a_transfer_with_a_limit_is_no_faster() {
             assert!((0.46..3.0).contains(&lasted), "{f:?}");
         }
     }
+}
+
+/// At a byte per second the header of 48 bytes would take longer than a connection may stand still.
+#[test]
+fn the_header_of_a_very_slow_file_leaves_at_once() {
+    let server = server();
+    let mut traffic = transfers(1, 1, Dur::from_millis(20), |_| (50, 100));
+    for due in &mut traffic.0 {
+        if let Due::Transfer(t) = due {
+            t.limits = [Some(Rate::from_bps(8)), None];
+        }
+    }
+    let (counts, flows) = play(&client(&server, traffic, Play::default()));
+    assert_eq!((counts.done, counts.failed), (1, 0));
+    let lasted = (flows[0].end - flows[0].connected) as f64 / 1e9;
+    assert!(lasted < 10.0, "{lasted}");
 }
 
 #[test]

@@ -4,13 +4,16 @@ use swell_base::{Code, Warning};
 
 use swell_generate::Counts;
 
-use super::{Agents, Refusals, Standing};
+use super::{Agents, EndCause, Refusals, Standing};
 
-/// A note says so if the last transfers took this many seconds longer than the traffic.
-const DRAINED: f64 = 2.0;
+/// A note says so if the last transfers took this many seconds longer than the traffic. Kernels that send a lost segment
+/// again take up to three.
+const DRAINED: f64 = 3.0;
 
 /// A share of datagrams above this that did not arrive causes a warning.
 const LOST: f64 = 0.01;
+/// Datagrams of so many seconds may still be on their way when a run is cut off.
+const ON_THE_WAY: f64 = 1.0;
 
 /// A note if the last transfers took much longer than the traffic that was planned, in seconds.
 pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
@@ -40,9 +43,9 @@ pub(super) fn refused(refusals: Refusals) -> Vec<Warning> {
     all
 }
 
-/// Warnings about datagrams that were sent and did not arrive, for either direction. None if an agent was lost or started
-/// anew: what it sent and received at the end is not known.
-pub(super) fn datagrams_lost(agents: &Agents) -> Vec<Warning> {
+/// Warnings about datagrams that were sent and did not arrive, for either direction, in a run that `ended` like this. None
+/// if an agent was lost or started anew: what it sent and received at the end is not known.
+pub(super) fn datagrams_lost(agents: &Agents, ended: EndCause) -> Vec<Warning> {
     let all = || agents.clients.iter().chain(&agents.servers);
     if !agents.lost.is_empty() || all().any(|s| s.returns > 0 || s.statistics.is_none()) {
         return Vec::new();
@@ -51,6 +54,10 @@ pub(super) fn datagrams_lost(agents: &Agents) -> Vec<Warning> {
         let counted = of.iter().filter_map(|s| s.statistics.as_ref());
         counted.map(|s| count(&s.counts)).sum()
     };
+    let cut_off = match ended {
+        EndCause::Played => 0.0,
+        _ => ON_THE_WAY / agents.seconds(),
+    };
     let (clients, servers) = (&agents.clients, &agents.servers);
     let directions = [
         ("clients", clients, "servers", servers),
@@ -58,13 +65,14 @@ pub(super) fn datagrams_lost(agents: &Agents) -> Vec<Warning> {
     ];
     let lost = directions.map(|(from, sending, to, receiving)| {
         let sent = sum(sending, |c| c.datagrams_sent);
-        let lost = sent.saturating_sub(sum(receiving, |c| c.datagrams_received));
-        // The last ones of a run that was cut off are still on their way.
-        (lost as f64 > sent as f64 * LOST).then(|| {
+        // Strangers have arrived, too: what comes after its source or its client has ended is one.
+        let arrived = sum(receiving, |c| c.datagrams_received.saturating_add(c.strangers));
+        let lost = sent.saturating_sub(arrived);
+        (lost as f64 > sent as f64 * (LOST + cut_off)).then(|| {
             let share = 100.0 * lost as f64 / sent as f64;
             let text = format!(
                 "{lost} of {sent} datagrams from {from} to {to} did not arrive ({share:.1} %): the network lost them, \
-                 or the receiving host had no room for them"
+                 the receiving host had no room for them, or they came after their source had ended"
             );
             Warning::warning(Code::DatagramsLost, text)
         })
@@ -225,16 +233,17 @@ pub(crate) mod tests {
             let servers = vec![agent("s", sent(server[0], server[1]))];
             all(clients, servers, &[])
         };
+        let played = |agents: &Agents| datagrams_lost(agents, EndCause::Played);
         assert_eq!(
-            datagrams_lost(&told([500, 45], [100, 990])),
+            played(&told([500, 45], [100, 990])),
             vec![Warning::warning(
                 Code::DatagramsLost,
-                "10 of 100 datagrams from servers to clients did not arrive (10.0 %): the network lost them, or the \
-                 receiving host had no room for them",
+                "10 of 100 datagrams from servers to clients did not arrive (10.0 %): the network lost them, the \
+                 receiving host had no room for them, or they came after their source had ended",
             )]
         );
-        assert_eq!(datagrams_lost(&told([0, 0], [0, 0])), []);
-        let black = datagrams_lost(&told([500, 0], [0, 0]));
+        assert_eq!(played(&told([0, 0], [0, 0])), []);
+        let black = played(&told([500, 0], [0, 0]));
         assert!(
             black[0].message.starts_with("1000 of 1000 datagrams"),
             "{black:?}"
@@ -242,7 +251,17 @@ pub(crate) mod tests {
         // What an agent counted after it was lost is unknown.
         let mut lost = told([500, 0], [0, 0]);
         lost.lost.push("a".into());
-        assert_eq!(datagrams_lost(&lost), []);
+        assert_eq!(played(&lost), []);
+        // A run of nine seconds that was cut off: the datagrams of one second may be on their way.
+        let cut_off = |agents: &Agents| datagrams_lost(agents, EndCause::Duration).len();
+        assert_eq!(cut_off(&told([500, 50], [100, 890])), 0);
+        assert_eq!(cut_off(&told([500, 50], [100, 870])), 1);
+        // What is not known any more has arrived.
+        let mut late = told([500, 50], [100, 900]);
+        if let Some(statistics) = &mut late.servers[0].statistics {
+            statistics.counts.strangers = 95;
+        }
+        assert_eq!(played(&late), []);
     }
 
     #[test]
@@ -265,7 +284,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_long_wait_for_the_last_transfers_is_noted() {
-        assert!(drained(61.0, 60.0).is_none() && drained(1e9, f64::INFINITY).is_none());
+        assert!(drained(62.9, 60.0).is_none() && drained(1e9, f64::INFINITY).is_none());
         let note = drained(95.2, 60.0).unwrap();
         assert!(
             note.message.contains("60.0 s") && note.message.contains("35.2 s later"),

@@ -119,7 +119,11 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     for skip in FlowSkip::ALL {
         let n = counts.skipped(skip).times;
         if n > 0 && skip.is_damage() {
-            let text = format!("{file}: {n} skipped: {}", skip.text());
+            let mut text = format!("{file}: {n} skipped: {}", skip.text());
+            if let (FlowSkip::BadRow, Some(first)) = (skip, &counts.bad_row) {
+                text += &format!("; the first is line {}", first.line);
+                text.extend(first.column.iter().map(|name| format!(", column {name}")));
+            }
             doubts.push(Warning::warning(Code::RecordsSkipped, text));
         }
     }
@@ -218,6 +222,16 @@ mod tests {
         assert_eq!(codes(|c| c.unknown_sampler = 3)[0].0, Code::SamplingUnknown);
         assert_eq!(codes(|c| c.counted_behind = 3)[0].0, Code::CountedBehind);
         assert_eq!(codes(|c| c.out_of_order = 1)[0].0, Code::ExportOutOfOrder);
+    }
+
+    #[test]
+    fn the_first_row_that_does_not_read_is_told() {
+        let table = "start,end,src,dst,packets,bytes\n1,2,::1,::2,3,180\n1,2,::1,::2,three,180\n";
+        let mut reader = FlowReader::new(table.as_bytes()).unwrap();
+        while reader.next_record().unwrap().is_some() {}
+        let told = doubts("x.csv", reader.counts());
+        let said = "x.csv: 1 skipped: rows that do not read; the first is line 3, column 5";
+        assert_eq!(told[0].message, said);
     }
 
     /// A message that came twice, of two hundred.

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
-use swell_base::{Code, Dur, Warning};
+use swell_base::{Code, Dur};
+use swell_experiment::observe::{MeasureSample, Observations};
 use swell_generate::Model;
-use swell_generate::router::{self, BenchError, Pattern, Seen, Settings, Sizes};
+use swell_generate::router::{self, BenchError, Pattern, Seen, Settings};
 use swell_host::{Rights, TokenBucket};
-use swell_study::file::bench::{Bench, Bencher, Load, Mix, RouterBench, Size};
-use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
+use swell_study::file::bench::{Bench, Bencher, Load, RouterBench};
+use swell_traffic::flowlevel::{FlowModel, Plan};
 
 use super::capacity;
-use super::load::{Wanted, at_rate, learnt};
+use super::load::{at_rate, learnt, playback};
 
 /// Size of a packet of 1500 bytes with its link-layer header.
 const FRAME: u32 = 1_514;
@@ -24,13 +24,7 @@ const BURST: Dur = Dur::from_micros(700);
 pub struct Hosts<'r> {
     rights: &'r Rights,
     program: &'r Path,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    learnt: BTreeMap<String, FlowModel>,
-    doubts: Vec<Warning>,
+    learnt: Mutex<BTreeMap<String, FlowModel>>,
 }
 
 impl<'r> Hosts<'r> {
@@ -39,38 +33,18 @@ impl<'r> Hosts<'r> {
         Hosts {
             rights,
             program,
-            state: Mutex::default(),
+            learnt: Mutex::default(),
         }
-    }
-
-    /// Warnings of the runs without duplicates.
-    pub fn doubts(&self) -> Vec<Warning> {
-        self.state().doubts.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn learnt(&self, model: &str) -> Result<FlowModel, String> {
-        let mut state = self.state();
-        if let Some(known) = state.learnt.get(model) {
+        let mut known = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(model) {
             return Ok(known.clone());
         }
         let own = learnt(model)?;
-        state.learnt.insert(model.to_owned(), own.clone());
+        known.insert(model.to_owned(), own.clone());
         Ok(own)
-    }
-
-    /// Keeps the warnings of a run, except those about lateness and shortfall, which are measures of each run.
-    fn doubt(&self, seen: &Seen) {
-        let mut state = self.state();
-        for doubt in &seen.doubts {
-            let there = state.doubts.iter().any(|d| d.code == doubt.code);
-            if !there && !matches!(doubt.code, Code::GeneratorBehind | Code::GeneratorShort) {
-                state.doubts.push(doubt.clone());
-            }
-        }
     }
 
     fn router(&self, bench: &RouterBench, seed: u64) -> Result<Seen, String> {
@@ -93,75 +67,103 @@ impl<'r> Hosts<'r> {
                 share,
                 congestion,
             } => {
-                let wanted = Wanted {
-                    rate: bench.line.scale(*share),
-                    line: bench.line,
-                    span: bench.duration,
-                    settle: bench.warmup,
-                    seed,
-                };
-                let playback = Playback {
-                    cycle: true,
-                    ..Playback::default()
-                };
-                let model = at_rate(&self.learnt(model)?, &wanted);
-                let plan = Plan::new(&model, &playback).map_err(|e| e.to_string())?;
+                let model = at_rate(&self.learnt(model)?, bench, *share, seed);
+                let plan = Plan::new(&model, &playback()).map_err(|e| e.to_string())?;
                 router::Load::Sessions {
                     plan: Arc::new(Model { plan, seed }),
                     congestion: congestion.clone(),
                 }
             }
             Load::Constant { size, burst, rate } => router::Load::Constant(Pattern {
-                sizes: match size {
-                    Size::Bytes(n) => Sizes::One(*n),
-                    Size::Mix(Mix::Trimodal) => Sizes::Trimodal,
-                },
+                sizes: size.in_turn().to_vec(),
                 burst: *burst,
                 sources: 2,
                 line: bench.line.max(*rate),
                 load: *rate,
             }),
         };
-        let seen = router::bench(self.rights, &settings, &load, &|| false);
-        seen.map_err(|error| match error {
-            BenchError::Host(_) => format!("{error}; `swell doctor` says what this machine grants"),
-            _ => error.to_string(),
-        })
+        router::bench(self.rights, &settings, &load, &|| false).map_err(why)
+    }
+}
+
+fn why(error: BenchError) -> String {
+    match error.is::<swell_host::Error>() {
+        true => format!("{error}; `swell doctor` says what this machine grants"),
+        false => error.to_string(),
+    }
+}
+
+/// A row of the table `measures`.
+fn row((name, value, at): (&str, f64, f64)) -> MeasureSample {
+    MeasureSample {
+        measure: name.to_owned(),
+        value,
+        at,
     }
 }
 
 impl Bencher for Hosts<'_> {
-    fn play(&self, bench: &Bench, seed: u64) -> Result<Value, String> {
-        let value = match bench {
+    fn play(&self, bench: &Bench, seed: u64) -> Result<Observations, String> {
+        let mut observed = Observations::default();
+        match bench {
             Bench::Router(bench) => {
                 let seen = self.router(bench, seed)?;
-                self.doubt(&seen);
-                let numbers = seen.numbers(bench.warmup);
-                serde_json::to_value(numbers.ok_or("it ended before its warm-up")?)
+                let numbers = seen.numbers(bench.warmup).into_iter();
+                let rows = numbers.map(|n| row((n.name, n.value, n.at.as_secs_f64())));
+                observed.measures = rows.collect();
+                observed.warnings = seen.doubts;
+                // Lateness is a measure of each run.
+                let kept = |code: &Code| *code != Code::GeneratorBehind;
+                observed.warnings.retain(|w| kept(&w.code));
             }
             Bench::Agents(bench) => {
                 let model = self.learnt(&bench.model)?;
                 let measured = capacity::measure((self.rights, self.program), &model, bench, seed);
-                serde_json::to_value(measured.map_err(|fail| fail.message)?)
+                let measured = measured.map_err(|fail| fail.message)?.into_iter();
+                observed.measures = measured
+                    .map(|(name, value)| row((name, value, 0.0)))
+                    .collect();
             }
-        };
-        value.map_err(|e| e.to_string())
+        }
+        Ok(observed)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use swell_base::Time;
+    use swell_generate::router::Sample;
+    use swell_study::bundled::{Bundled, STUDY};
+
     use super::*;
 
+    /// An unknown name has no values, so nothing else tells that a study asks for what no run yields.
     #[test]
-    fn studies_know_what_is_seen_of_a_router() {
-        let mut names: Vec<String> = match serde_json::to_value(router::Numbers::default()) {
-            Ok(Value::Object(all)) => all.keys().cloned().collect(),
-            other => panic!("{other:?}"),
+    fn the_router_study_asks_for_what_runs_yield() {
+        let study = Bundled::named("router").expect("the study");
+        let (_, text) = study.files.iter().find(|f| f.0 == STUDY).expect("its file");
+        let asked = ["measures.of(\"", "measures.list(\""].into_iter();
+        let asked: BTreeSet<&str> = asked
+            .flat_map(|call| text.split(call).skip(1))
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let sample = |seconds, offered| Sample {
+            at: Time::ZERO + Dur::from_secs(seconds),
+            offered,
+            elsewhere: Some(0),
+            ..Sample::default()
         };
-        names.sort();
-        let mut known = swell_study::file::bench::ROUTER.concat();
-        known.sort_unstable();
-        assert_eq!(names, known);
+        let seen = Seen {
+            samples: vec![sample(0, 0), sample(1, 3)],
+            lost: vec![true, true, false],
+            ..Seen::default()
+        };
+        let router = seen.numbers(Dur::ZERO).into_iter().map(|n| n.name);
+        let agents = "bulk active done failed late memory_client memory_server idle_client idle_server reloaded_from \
+                      reloaded_to stopped";
+        let known: BTreeSet<&str> = router.chain(agents.split_whitespace()).collect();
+        assert_eq!(asked, known);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use swell_base::{Dur, Rate, Time};
+use swell_base::{Dur, Time};
 use swell_experiment::Plan;
 use swell_experiment::file::override_keys;
 use swell_experiment::kinds::Data;
 use swell_study::bundled::Bundled;
+use swell_study::file::bench::RouterBench;
 use swell_traffic::flowlevel::{
     self, Due, FlowModel, Interval, Playback, Player, Popularity, Share,
 };
@@ -48,35 +49,28 @@ fn everywhere(mut model: FlowModel) -> FlowModel {
     model
 }
 
-/// The load that sessions should offer, and the interval in which it is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    /// Offered rate on the line to the clients, link-layer headers included.
-    pub rate: Rate,
-    /// Rate of that line.
-    pub line: Rate,
-    /// Length of the run.
-    pub span: Dur,
-    /// Warm-up at its start, which is not measured.
-    pub settle: Dur,
-    /// Seed of the random numbers.
-    pub seed: u64,
+/// The sessions come again when the model is over.
+pub(super) fn playback() -> Playback {
+    Playback {
+        cycle: true,
+        ..Playback::default()
+    }
 }
 
-/// The model with one interval and the number of sessions that offer the wanted load with this seed. File sizes vary so
-/// widely that the mean says little about a single run. So the actual random numbers are evaluated, served in order by
-/// a line of the given rate.
-pub(super) fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
+/// The model with one interval and the number of sessions that offer this share of the line with this seed, link-layer
+/// headers included. File sizes vary so widely that the mean says little about a single run. So the actual random numbers
+/// are evaluated, served in order by a line of the given rate.
+pub(super) fn at_rate(learnt: &FlowModel, bench: &RouterBench, share: f64, seed: u64) -> FlowModel {
     let mean = learnt.tcp.down.law().map_or(0.0, |l| l.mean());
     let gap = learnt.gap_law().map_or(f64::INFINITY, |l| l.mean() / 1e6);
     let each = mean / SEGMENT * FRAME * 8.0 / gap;
-    let target = wanted.rate.bps() as f64;
+    let target = bench.line.bps() as f64 * share;
     let mut sessions = (target / each).round().max(1.0) as u64;
-    let mut best = with_sessions(learnt, sessions, wanted.span);
+    let mut best = with_sessions(learnt, sessions, bench.duration);
     let mut distance = f64::INFINITY;
     for _ in 0..TRIES {
-        let model = with_sessions(learnt, sessions, wanted.span);
-        let Some(found) = offered(&model, wanted).filter(|x| *x > 0.0) else {
+        let model = with_sessions(learnt, sessions, bench.duration);
+        let Some(found) = offered(&model, bench, seed).filter(|x| *x > 0.0) else {
             break;
         };
         if (found - target).abs() < distance {
@@ -106,16 +100,12 @@ fn with_sessions(learnt: &FlowModel, sessions: u64, span: Dur) -> FlowModel {
 }
 
 /// Rate in bits per second at which the line would serve the files due, over the measured interval.
-fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
-    let playback = Playback {
-        cycle: true,
-        ..Playback::default()
-    };
-    let plan = flowlevel::Plan::new(model, &playback).ok()?;
-    let mut player = Player::new(plan, wanted.seed, Share::ALL);
-    let end = Time::ZERO + wanted.span;
-    let (from, to) = (wanted.settle.as_secs_f64(), wanted.span.as_secs_f64());
-    let line = wanted.line.bps() as f64;
+fn offered(model: &FlowModel, bench: &RouterBench, seed: u64) -> Option<f64> {
+    let plan = flowlevel::Plan::new(model, &playback()).ok()?;
+    let mut player = Player::new(plan, seed, Share::ALL);
+    let end = Time::ZERO + bench.duration;
+    let (from, to) = (bench.warmup.as_secs_f64(), bench.duration.as_secs_f64());
+    let line = bench.line.bps() as f64;
     let (mut free, mut served) = (0.0f64, 0.0);
     while let Some(at) = player.poll_at().filter(|&at| at < end) {
         while let Some(due) = player.pop(at) {
@@ -131,6 +121,8 @@ fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use swell_base::Rate;
+    use swell_study::file::bench::Load;
     use swell_traffic::flowlevel::{Configurator, Options, Record, Uniflow};
 
     use super::*;
@@ -168,41 +160,45 @@ mod tests {
         everywhere(model)
     }
 
+    /// A run of 12 s on a line of this rate.
+    fn bench(line: u64, warmup: u64) -> RouterBench {
+        RouterBench {
+            routes: 1,
+            line: Rate::from_bps(line),
+            limited: true,
+            queue: 1,
+            window_scaling: true,
+            duration: Dur::from_secs(12),
+            warmup: Dur::from_secs(warmup),
+            every: Dur::from_secs(1),
+            load: Load::Sessions {
+                model: String::new(),
+                share: 1.0,
+                congestion: Vec::new(),
+            },
+        }
+    }
+
     #[test]
     fn sessions_are_as_many_as_offer_the_rate() {
         let learnt = many();
-        for (percent, settle) in [(60, 0), (60, 2), (90, 2)] {
-            let wanted = Wanted {
-                rate: Rate::from_bps(percent * 500_000),
-                line: Rate::from_bps(50_000_000),
-                span: Dur::from_secs(12),
-                settle: Dur::from_secs(settle),
-                seed: 1,
-            };
-            let model = at_rate(&learnt, &wanted);
-            let found = offered(&model, &wanted).expect("it has sessions");
-            let target = wanted.rate.bps() as f64;
-            assert!((found / target - 1.0).abs() < 0.03, "{percent}: {found}");
+        for (share, warmup) in [(0.6, 0), (0.6, 2), (0.9, 2)] {
+            let bench = bench(50_000_000, warmup);
+            let model = at_rate(&learnt, &bench, share, 1);
+            let found = offered(&model, &bench, 1).expect("it has sessions");
+            assert!(
+                (found / 50e6 / share - 1.0).abs() < 0.03,
+                "{share}: {found}"
+            );
             assert_eq!(model.tcp.sources.hosts(), HOSTS);
         }
     }
 
     #[test]
     fn a_line_serves_no_more_than_it_can() {
-        let wanted = Wanted {
-            rate: Rate::from_bps(50_000_000),
-            line: Rate::from_bps(50_000_000),
-            span: Dur::from_secs(12),
-            settle: Dur::from_secs(2),
-            seed: 1,
-        };
-        let full = at_rate(&many(), &wanted);
+        let full = at_rate(&many(), &bench(50_000_000, 2), 1.0, 1);
         // The same number of sessions on a tenth of the line rate: full, and no fuller.
-        let narrow = Wanted {
-            line: Rate::from_bps(5_000_000),
-            ..wanted
-        };
-        let found = offered(&full, &narrow).expect("it has sessions");
+        let found = offered(&full, &bench(5_000_000, 2), 1).expect("it has sessions");
         assert!((found / 5e6 - 1.0).abs() < 1e-6, "{found}");
     }
 }

@@ -3,8 +3,7 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
-use serde_json::Value;
-use swell_base::Warning;
+use swell_experiment::observe::Observations;
 use swell_host::Rights;
 use swell_study::file::bench::{Bench, Bencher};
 
@@ -16,15 +15,10 @@ impl<'r> Hosts<'r> {
     pub fn new(_: &'r Rights, _: &'r Path) -> Hosts<'r> {
         Hosts(PhantomData)
     }
-
-    /// No warnings.
-    pub fn doubts(&self) -> Vec<Warning> {
-        Vec::new()
-    }
 }
 
 impl Bencher for Hosts<'_> {
-    fn play(&self, _: &Bench, _: u64) -> Result<Value, String> {
+    fn play(&self, _: &Bench, _: u64) -> Result<Observations, String> {
         Err("this program was built without agents (feature `agents`)".into())
     }
 }

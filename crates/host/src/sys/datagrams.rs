@@ -211,15 +211,17 @@ fn put<T>(control: &mut Control, used: usize, level: c_int, kind: c_int, value: 
     space
 }
 
-/// Sends datagrams to the peer of a connected socket. Each has a header and is filled up with payload to its size.
-/// Returns how many the kernel accepted.
+/// Sends datagrams to the addresses in `to`, one each, or all to the peer of a connected socket if it is empty. Each has
+/// a header and is filled up with payload to its size. Returns how many the kernel accepted.
 #[expect(unsafe_code, reason = "no safe call")]
 pub fn send_many<const N: usize>(
     fd: BorrowedFd<'_>,
+    to: &[SocketAddr],
     headers: &[[u8; N]],
     sizes: &[u32],
     payload: &[u8],
 ) -> Result<usize> {
+    let mut names: Vec<libc::sockaddr_storage> = to.iter().map(storage_of).collect();
     let mut parts: Vec<[libc::iovec; 2]> = headers
         .iter()
         .zip(sizes)
@@ -232,6 +234,10 @@ pub fn send_many<const N: usize>(
             msg_len: 0,
         })
         .collect();
+    for ((message, name), address) in messages.iter_mut().zip(&mut names).zip(to) {
+        message.msg_hdr.msg_name = (&raw mut *name).cast();
+        message.msg_hdr.msg_namelen = name_length(address);
+    }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the kernel reads the memory that the messages point to and writes a length into each message. All of it
     // outlives the call.

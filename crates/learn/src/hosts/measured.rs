@@ -121,7 +121,7 @@ const DELIVERED_BIN: u64 = 200_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Indexed by [`Sample`].
-    samples: [Option<Box<Reservoir>>; 8],
+    samples: [Option<Box<Reservoir>>; 9],
     /// Data packets from the host, and how many of them were lost before the tap.
     pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many of them were lost beyond the tap.
@@ -167,6 +167,8 @@ pub(crate) enum Sample {
     /// RTT when data from the host, and data to it, were lost, microseconds.
     LostUp,
     LostDown,
+    /// The shortest answer of each connection whose handshake was not seen, microseconds.
+    Echo,
 }
 
 impl Hosts {

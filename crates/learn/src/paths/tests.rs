@@ -128,6 +128,27 @@ fn round_trips_of_handshakes_and_of_data() {
     assert_eq!((counts.few, counts.by_data), (2, 1));
 }
 
+/// Without handshakes and ACKs that time the path, the shortest echo of a timestamp tells the RTT; but not of a host
+/// whose transfers fill its line, where a queue is in all of them.
+#[test]
+fn round_trips_of_echoes() {
+    let mut seen = Seen::new();
+    let echo = (Sample::Echo, 30_000, 1);
+    seen.server(0, false, &[echo]);
+    seen.server(0, false, &[echo, (Sample::Data, 20_000, 5)]);
+    let full = seen.server(
+        1,
+        false,
+        &[(Sample::Echo, 700_000, 1), (Sample::Down, 400, 20)],
+    );
+    seen.hosts.losses(full - 1, full, 1_000, 0, 0);
+    let (paths, counts) = seen.finish(false);
+    let found: Vec<_> = paths.iter().map(|p| (p.rtt, p.rtt_samples)).collect();
+    assert_eq!(found[..2], [(ms(30), 1), (ms(20), 5)]);
+    assert!(found[2].0 <= ms(30) && found[2].1 == 0, "{found:?}");
+    assert_eq!((counts.borrowed, counts.by_data), (1, 2));
+}
+
 /// The transmission time on the host's access link is not part of the RTT. A handshake has 60 bytes to the
 /// host and 56 from it; data have 1500 and 52.
 #[test]

@@ -54,6 +54,11 @@ impl Acks {
         self.recover = next;
     }
 
+    /// Offset up to which data had been sent when the last loss was repaired.
+    pub(super) fn recover(&self) -> u64 {
+        self.recover
+    }
+
     /// Number of segments that an ACK up to `offset` covers. `None` if too many were outstanding, or if it
     /// ends inside a segment.
     fn covers(&mut self, offset: u64) -> Option<usize> {
@@ -72,6 +77,8 @@ impl Acks {
         if offset.saturating_sub(bytes) < self.recover {
             self.covers(offset);
             self.lone = None;
+            // After a loss, receivers acknowledge at once for a while.
+            self.over |= self.quick > 0;
             return;
         }
         if by.pure && bytes >= full {

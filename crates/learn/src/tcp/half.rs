@@ -11,7 +11,7 @@ use super::window::Window;
 use super::{DUPLICATE, News};
 use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
-use crate::pairs::{PAIR_BYTES, Pairs, Thinned};
+use crate::pairs::{Pairs, Thinned};
 
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
@@ -94,8 +94,6 @@ pub(crate) struct Half {
     train: Option<Train>,
     progress: Progress,
     ack_pairs: Thinned,
-    /// Whether data that had been lost before the tap have passed since the last ACK.
-    repaired: bool,
 }
 
 /// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
@@ -116,8 +114,8 @@ pub(super) struct By {
     pub(super) pure: bool,
     /// Payload of a full segment of the acknowledged direction.
     pub(super) full: u32,
-    /// Smallest packet of the acknowledged direction whose spacing indicates a capacity.
-    pub(super) large: u32,
+    /// Smallest payload of the acknowledged direction whose spacing indicates a capacity.
+    pub(super) least: u32,
     /// Its timestamp.
     pub(super) stamp: Option<u32>,
     /// RTT between the tap and its sender, nanoseconds.
@@ -294,16 +292,17 @@ impl Half {
             }
             self.probe = None;
         }
-        self.spread(offset, at, by, news);
+        // Until all losses are repaired, an ACK covers data that arrived long before.
+        let fresh = self.acked >= self.acks.recover();
+        self.spread(offset, at, fresh, by, news);
         if self.acked >= 1 {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
+            if fresh {
+                news.delivered = bytes;
+            }
         }
         let again = std::mem::take(&mut self.again);
-        // An ACK after a loss covers data that arrived long before.
-        if self.acked >= 1 && again.segments == 0 && !std::mem::take(&mut self.repaired) {
-            news.delivered = offset - self.acked;
-        }
         self.lost_beyond += again.segments;
         // An ACK that comes sooner than the path allows answers the first copy.
         if at.saturating_sub(again.at) < by.round_trip / 4 * 3 {
@@ -341,13 +340,11 @@ impl Half {
     /// The spacing is the line's if the line was never idle between: the data of the second ACK were waiting when those
     /// of the first left. Without a wait, their ACK would have come one RTT after they passed, so they must have passed
     /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
-    fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
+    fn spread(&mut self, offset: u64, at: u64, fresh: bool, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
-        // ACKs count payload.
-        let small = by.large < PAIR_BYTES;
-        let least = u64::from(if small { by.full } else { PAIR_BYTES });
+        let least = u64::from(by.least);
         let under_way = self.next.saturating_sub(offset) >= least;
-        let counts = bytes >= 2 * least && self.acked > 1;
+        let counts = fresh && bytes >= 2 * least && self.acked > 1;
         let busy = self.train.filter(|t| counts && offset <= t.waiting);
         // A clock with coarse ticks needs a longer train.
         let long = busy.filter(|t| at >= t.began + by.least_gap);
@@ -542,7 +539,7 @@ impl Half {
             // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap.
             if at.saturating_sub(hole.since) > around.round_trip {
                 news.waited[0] = hole.waited;
-                self.repaired = true;
+                self.acks.repaired(self.next);
                 self.lost_before += self.sizes.segments(missing, around.allowed);
             }
         });

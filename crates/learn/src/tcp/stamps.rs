@@ -41,14 +41,16 @@ impl Sent {
 
 /// The shortest of several samples, nanoseconds, and their number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Least {
-    pub(super) took: u64,
+pub(crate) struct Least {
+    pub(crate) took: u64,
+    /// When it was seen, nanoseconds.
+    pub(crate) at: u64,
     samples: u32,
 }
 
 impl Least {
     /// Whether there were enough samples for the shortest not to have waited for an application.
-    pub(super) fn sound(&self) -> bool {
+    pub(crate) fn sound(&self) -> bool {
         self.samples >= ENOUGH
     }
 }
@@ -71,16 +73,19 @@ impl Stamps {
         let passed = self.sent[1 - from].echoed(echo);
         let took = passed.map(|passed| at.saturating_sub(passed));
         if let Some(took) = took {
-            self.sample(from, took);
+            self.sample(from, took, at);
         }
         self.sent[from].push(value, at);
         took
     }
 
-    /// Records an RTT to `end`.
-    pub(super) fn sample(&mut self, end: usize, took: u64) {
-        let least = self.least[end].get_or_insert(Least { took, samples: 0 });
-        least.took = least.took.min(took);
+    /// Records an RTT to `end`, seen at time `at`.
+    pub(super) fn sample(&mut self, end: usize, took: u64, at: u64) {
+        let samples = 0;
+        let least = self.least[end].get_or_insert(Least { took, at, samples });
+        if took < least.took {
+            (least.took, least.at) = (took, at);
+        }
         least.samples = least.samples.saturating_add(1);
     }
 

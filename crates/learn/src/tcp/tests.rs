@@ -137,6 +137,41 @@ fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
     assert!(pauses > 50, "{pauses}");
 }
 
+/// Echoes of timestamps tell the RTT of a connection that began before the capture: 4 ms to the client and 30 ms to the
+/// server. Pauses of 33 ms may be round trips, and those of 80 ms are not.
+#[test]
+fn timestamps_tell_pauses_without_a_handshake() {
+    let learnt = |stamped: bool| {
+        let mut t = Tracked::new(0);
+        let stamp = |h: &Header, value: u64, echo: u64| {
+            let mut h = *h;
+            h.options.timestamps = stamped.then_some(((value / MS) as u32, (echo / MS) as u32));
+            h
+        };
+        let (mut at, mut acked) = (40 * MS, 0);
+        for i in 0..60u32 {
+            at += if i % 3 == 0 { 34 } else { 80 } * MS;
+            for j in 0..6 {
+                let seq = 10 + (i * 6 + j) * 1_460;
+                let h = stamp(&header(Header::ACK, seq, 1, 1_460), at, acked);
+                t.packet(1, at, 1_512, &h, QUIET);
+            }
+            acked = at + 4 * MS;
+            let h = header(Header::ACK, 1, 10 + (i + 1) * 6 * 1_460, 0);
+            t.packet(0, acked, 52, &stamp(&h, acked, at), QUIET);
+        }
+        let echoes = [0, 1].map(|end| t.echo(end).map(|least| least.took));
+        let (_, [_, writes]) = t.chunks.exchange(0);
+        (writes.len(), t.chunks.unclear, echoes)
+    };
+    let (writes, unclear, echoes) = learnt(true);
+    assert!(writes > 10 && unclear < 5, "{writes} {unclear}");
+    assert_eq!(echoes, [Some(4 * MS), Some(30 * MS)]);
+    let (none, pauses, unknown) = learnt(false);
+    assert!(none == 0 && pauses > 50, "{none} {pauses}");
+    assert_eq!(unknown, [None; 2]);
+}
+
 #[test]
 fn marks_make_the_window_unknown_as_losses_do() {
     let most = |flags: u8| {
@@ -483,6 +518,7 @@ fn acks_of_a_paced_sender_are_not_spaced_by_the_line() {
         (20, 1_460, true, 1),
         (40, 1_460, true, MS),
         (20, 536, true, 1),
+        (20, 980, true, 1),
     ] {
         let time = 600_000 * u64::from(mss + 40) / 1_500;
         let mut t = open(1, 9);

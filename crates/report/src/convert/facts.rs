@@ -15,12 +15,9 @@ pub(super) fn network(results: &Results) -> NetworkData {
     let file = &results.experiment;
     let rtt = |f: &Foreground| {
         let own = file.round_trip(&f.route());
-        let given = if f.delay().is_some() {
-            None
-        } else {
-            file.network.rtt
-        };
-        given.unwrap_or(own + f.delay().unwrap_or(file.network.access_delay()) * 4)
+        let delay = f.delay(&file.network);
+        let given = file.network.rtt.filter(|_| delay.is_none());
+        given.unwrap_or(own + delay.unwrap_or(file.network.access_delay()) * 4)
     };
     let there = || file.foreground.iter().filter(|f| !f.is_none());
     let longest = file.network.rtt.or(there().map(rtt).max());

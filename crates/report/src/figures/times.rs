@@ -1,6 +1,6 @@
 //! How long requests take and, where none finishes, what else was measured.
 
-use super::{Named, few};
+use super::{Named, bounds, few};
 use crate::chart::{Axis, Bar, BarChart, BarGroup, Curve, Shape, XyChart};
 use crate::data::{Condition, MeasureRow};
 use crate::human::{Quantity, count};
@@ -186,12 +186,13 @@ pub(crate) fn effects(
         }));
         table.rows.push(cells);
     }
+    let bounds = bounds(&chart);
     let figure = Figure::both(
         &format!("{id}-effects"),
         "What was measured.",
         &format!(
             "No request finished, so there are no completion times. Each measure over that with {against}; the line \
-             is 1×, no difference. Whiskers: 95 % intervals over replications."
+             is 1×, no difference. Whiskers: 95 % intervals over replications.{bounds}"
         ),
         |canvas, width| {
             let height = if width < 500.0 { 300.0 } else { 340.0 };

@@ -1,17 +1,15 @@
 //! Runs on real hosts: a bench file (`bench = ...`) takes the place of an experiment file.
 //!
-//! This crate does not perform these runs, because they need real time and a kernel. A [`Bencher`] performs them and
-//! returns their numbers. Measures read the numbers as `seen`.
+//! This crate does not perform these runs, because they need real time and a kernel. A [`Bencher`] performs them.
 
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use swell_base::{Dur, Rate};
+use swell_experiment::observe::Observations;
 
 /// A run on real hosts, as a bench file says it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "bench", rename_all = "kebab-case")]
 pub enum Bench {
     /// A router under load: the kernel's forwarding between a host that sends and one that receives.
@@ -21,7 +19,7 @@ pub enum Bench {
 }
 
 /// A router under load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouterBench {
     /// Entries of its table that lead to the receiver: a power of two, 1 to 65536.
@@ -47,7 +45,7 @@ pub struct RouterBench {
 }
 
 /// What is sent through a router.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// Sessions over TCP, learnt from the flow records of the Harpoon study.
@@ -72,26 +70,28 @@ pub enum Load {
     },
 }
 
-/// Sizes of datagrams, network-layer headers included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Sizes of datagrams in bytes, network-layer headers included.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Size {
-    /// All of so many bytes.
-    Bytes(u16),
-    /// Several sizes.
-    Mix(Mix),
+    /// All have the same size.
+    All(u16),
+    /// They have these sizes in turn.
+    Each(Vec<u16>),
 }
 
-/// Mixes of sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mix {
-    /// 61 % of 40 bytes, 17 % of 576, 22 % of 1500.
-    Trimodal,
+impl Size {
+    /// The sizes that come in turn.
+    pub fn in_turn(&self) -> &[u16] {
+        match self {
+            Size::All(size) => std::slice::from_ref(size),
+            Size::Each(sizes) => sizes,
+        }
+    }
 }
 
 /// The generator itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentsBench {
     /// The structural model whose users' records sessions are learnt from.
@@ -110,56 +110,17 @@ fn one() -> u32 {
     1
 }
 
-/// The fields of `seen` for a router: first the numbers, then the lists with one number per interval.
-pub const ROUTER: [&[&str]; 2] = [
-    &[
-        "after_loss",
-        "busy",
-        "busy_sd",
-        "every",
-        "forwarded",
-        "forwarded_sd",
-        "late",
-        "loss",
-        "loss_sd",
-        "lost",
-        "not_taken",
-        "offered",
-        "offered_sd",
-        "packets",
-        "run_max",
-        "run_mean",
-        "short",
-        "sink_missed",
-        "us_per_packet",
-    ],
-    &["busies", "losses", "rates"],
-];
-
-/// The fields of `seen` for agents.
-pub const AGENTS: &[&str] = &[
-    "active",
-    "bulk",
-    "done",
-    "failed",
-    "idle_client",
-    "idle_server",
-    "late",
-    "memory_client",
-    "memory_server",
-    "reloaded_from",
-    "reloaded_to",
-    "stopped",
-];
+/// The smallest datagram of a packet generator in bytes: headers of IPv4 and UDP, and a number of eight bytes.
+const SMALLEST: u16 = 36;
 
 /// Performs runs on real hosts.
 pub trait Bencher: Sync {
-    /// Performs one run with the random numbers of `seed`. The result is an object with the fields of [`ROUTER`] or
-    /// [`AGENTS`]; a missing number is null.
+    /// Performs one run with the random numbers of `seed`. Its numbers are rows of the table `measures`, those that were
+    /// seen again and again with the time of each.
     ///
     /// # Errors
     /// A sentence that says why the run failed.
-    fn play(&self, bench: &Bench, seed: u64) -> Result<Value, String>;
+    fn play(&self, bench: &Bench, seed: u64) -> Result<Observations, String>;
 }
 
 impl Bench {
@@ -173,35 +134,59 @@ impl Bench {
             return Ok(None);
         }
         let bench: Bench = table.try_into().map_err(|e| e.to_string())?;
-        match &bench {
-            Bench::Router(r) if r.warmup >= r.duration || r.every == Dur::ZERO => {
-                Err("a router is looked at more often than never, after the warm-up".into())
-            }
-            Bench::Router(r) if !(1_000_000..=10_000_000_000).contains(&r.line.bps()) => {
-                Err(format!("line {} is not between 1Mbit and 10Gbit", r.line))
-            }
-            _ => Ok(Some(bench)),
+        if let Bench::Router(router) = &bench {
+            router.check()?;
         }
+        Ok(Some(bench))
     }
 
-    /// Approximate duration of a run in seconds.
-    pub(super) fn seconds(&self) -> f64 {
+    /// What of the run does not count.
+    pub(super) fn warmup(&self) -> Dur {
         match self {
-            Bench::Router(r) => r.duration.as_secs_f64(),
-            Bench::Agents(a) => 2.0 * a.duration.as_secs_f64(),
+            Bench::Router(r) => r.warmup,
+            Bench::Agents(_) => Dur::ZERO,
         }
     }
 
-    /// Made-up numbers of the right shape, for the rehearsal.
-    pub(super) fn made_up(&self) -> Value {
-        let (numbers, lists) = match self {
-            Bench::Router(_) => (ROUTER[0], ROUTER[1]),
-            Bench::Agents(_) => (AGENTS, &[][..]),
-        };
-        let numbers = numbers.iter().map(|n| (*n, Value::from(1.0)));
-        let lists = lists.iter().map(|n| (*n, Value::from(vec![1.0; 4])));
-        let each = numbers.chain(lists);
-        Value::Object(each.map(|(n, v)| (n.to_owned(), v)).collect())
+    /// Approximate duration of a run.
+    pub(super) fn duration(&self) -> Dur {
+        match self {
+            Bench::Router(r) => r.duration,
+            Bench::Agents(a) => a.duration * 2,
+        }
+    }
+}
+
+impl RouterBench {
+    fn check(&self) -> Result<(), String> {
+        // The counters are read at multiples of `every`. An interval begins at the first of them after the warm-up.
+        let every = self.every.as_nanos().max(1);
+        let first = self.warmup.as_nanos().div_ceil(every);
+        if self.every == Dur::ZERO || first >= self.duration.as_nanos() / every {
+            return Err("no interval of `every` begins and ends after the warm-up".into());
+        }
+        if !(1_000_000..=10_000_000_000).contains(&self.line.bps()) {
+            return Err(format!(
+                "line {} is not between 1Mbit and 10Gbit",
+                self.line
+            ));
+        }
+        if !self.routes.is_power_of_two() || self.routes > 1 << 16 {
+            let routes = self.routes;
+            return Err(format!(
+                "{routes} routes do not divide 65536 addresses evenly"
+            ));
+        }
+        if let Load::Constant { size, burst, rate } = &self.load {
+            let sizes = size.in_turn();
+            let fit = !sizes.is_empty() && sizes.iter().all(|s| *s >= SMALLEST);
+            if !fit || *burst == 0 || rate.bps() == 0 {
+                return Err(format!(
+                    "a packet generator needs a burst, a rate and packets of at least {SMALLEST} bytes"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, Map, Scope};
-use serde_json::Value;
+use rhai::Scope;
 use swell_base::{Code, Direction, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
@@ -11,6 +10,7 @@ use swell_experiment::run::grid::{self, Columns, Task};
 use swell_experiment::run::{self, Options, RunOutcome};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
+use super::bench::Bencher;
 use super::compiled::{Compiled, Measurement, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
@@ -31,45 +31,52 @@ pub(super) fn columns(study: &StudyFile) -> Columns {
 }
 
 /// A combination with a seed.
-pub(super) struct FileCell {
+pub(super) struct FileCell<'a> {
     compiled: Arc<Compiled>,
     group: Arc<Group>,
     seed: u64,
+    /// Performs the run if it is on real hosts.
+    bencher: Option<&'a dyn Bencher>,
     /// Expressions of figures to evaluate for this run, and the store of their points.
     points: Option<(Vec<String>, Arc<Kept<Points>>)>,
     /// Where the warnings of the run are kept.
     warnings: Option<Arc<Kept<Warning>>>,
 }
 
-impl FileCell {
-    pub(super) fn new(compiled: &Arc<Compiled>, group: &Arc<Group>, seed: u64) -> FileCell {
+impl<'a> FileCell<'a> {
+    pub(super) fn new(compiled: &Arc<Compiled>, group: &Arc<Group>, seed: u64) -> FileCell<'a> {
         FileCell {
             compiled: Arc::clone(compiled),
             group: Arc::clone(group),
             seed,
+            bencher: None,
             points: None,
             warnings: None,
         }
     }
 
+    /// A cell whose run on real hosts is performed by `bencher`.
+    pub(super) fn on(mut self, bencher: Option<&'a dyn Bencher>) -> FileCell<'a> {
+        self.bencher = bencher;
+        self
+    }
+
     /// A cell that also keeps the warnings of its run.
-    pub(super) fn warning(mut self, kept: &Arc<Kept<Warning>>) -> FileCell {
+    pub(super) fn warning(mut self, kept: &Arc<Kept<Warning>>) -> FileCell<'a> {
         self.warnings = Some(Arc::clone(kept));
         self
     }
 
     /// A cell that also keeps the points of these expressions.
-    pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept<Points>>) -> FileCell {
+    pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept<Points>>) -> FileCell<'a> {
         self.points = Some((texts.to_vec(), Arc::clone(kept)));
         self
     }
 
     /// The tables of the run and its length in seconds; a sentence if it failed or was stopped.
     pub(super) fn tables(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Tables, f64), String> {
-        let (mut observed, plan) = self.observe(stop)?;
+        let (mut observed, facts) = self.observe(stop)?;
         if let Some(kept) = &self.warnings {
-            let inputs = plan.facts().flat_map(|(_, facts)| facts.warnings.clone());
-            observed.warnings.extend(inputs);
             observed
                 .warnings
                 .retain(|w| w.severity == Severity::Warning);
@@ -78,17 +85,30 @@ impl FileCell {
                 done.map_err(|e| format!("its warnings: {e}"))?;
             }
         }
-        let facts = facts(&plan);
+        Ok((Tables::new(observed, &facts), facts.seconds))
+    }
+
+    /// Performs the run, on real hosts or with the simulator.
+    fn observe(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Observations, Facts), String> {
+        if let Some(bench) = &self.group.bench {
+            let bencher = self.bencher.ok_or("it is on real hosts")?;
+            let facts = Facts {
+                warmup: bench.warmup().as_secs_f64(),
+                seconds: self.group.seconds,
+                ..Facts::default()
+            };
+            return Ok((bencher.play(bench, self.seed)?, facts));
+        }
+        let (mut observed, plan) = self.simulate(stop)?;
+        let inputs = plan.facts().flat_map(|(_, facts)| facts.warnings.clone());
+        observed.warnings.extend(inputs);
         // Measures describe one link: the slowest on the foreground's path towards its clients.
-        let watched = watched(&plan).map(|b| b.link).unwrap_or_default();
-        Ok((
-            Tables::new(observed.of_link(&watched), &facts),
-            facts.seconds,
-        ))
+        let link = watched(&plan).map(|b| b.link).unwrap_or_default();
+        Ok((observed.of_link(&link), facts(&plan)))
     }
 
     /// Performs the run with the simulator that `swell run` uses.
-    fn observe(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Observations, Plan), String> {
+    fn simulate(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Observations, Plan), String> {
         let group = &self.group;
         let seed = [format!("run.seed={}", self.seed)];
         let text = file::override_keys(&group.text, &seed)?;
@@ -159,7 +179,7 @@ fn measured_first(
     }
 }
 
-impl Task for FileCell {
+impl Task for FileCell<'_> {
     fn key(&self) -> Vec<String> {
         let (study, group) = (&self.compiled.file, &self.group);
         let names = [
@@ -243,7 +263,7 @@ fn facts(plan: &Plan) -> Facts {
 }
 
 /// The measures of a run with these values in scope, or the index of the measure that failed and the reason.
-pub(super) fn measures(
+fn measures(
     compiled: &Compiled,
     group: &Group,
     mut known: Scope<'static>,
@@ -274,31 +294,6 @@ pub(super) fn measures(
         out.push(x);
     }
     Ok(out)
-}
-
-/// Converts the numbers of a run into values for expressions.
-fn known(value: &Value) -> Dynamic {
-    match value {
-        Value::Array(all) => all.iter().map(known).collect::<Array>().into(),
-        Value::Object(all) => {
-            let each = all.iter().map(|(name, v)| (name.as_str().into(), known(v)));
-            each.collect::<Map>().into()
-        }
-        Value::Bool(b) => f64::from(u8::from(*b)).into(),
-        other => other.as_f64().unwrap_or(f64::NAN).into(),
-    }
-}
-
-/// The measures of a run with the numbers `seen`, or the index of the measure that failed and the reason.
-pub(super) fn seen_measures(
-    compiled: &Compiled,
-    group: &Group,
-    seen: &Value,
-) -> Result<Vec<f64>, (usize, String)> {
-    let mut all = scope(&compiled.file, (group.column, group.line), &group.axes);
-    all.push_dynamic("seen", known(seen));
-    all.push("seconds", group.seconds);
-    measures(compiled, group, all)
 }
 
 /// Made-up tables of a short run with little traffic, and its length in seconds.
@@ -348,13 +343,8 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
 
 /// Evaluates the measures on made-up tables.
 pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
-    let asked = match &group.bench {
-        Some(bench) => seen_measures(compiled, group, &bench.made_up()),
-        None => {
-            let (tables, seconds) = made_up(group);
-            measures(compiled, group, scope_of(compiled, group, tables, seconds))
-        }
-    };
+    let (tables, seconds) = made_up(group);
+    let asked = measures(compiled, group, scope_of(compiled, group, tables, seconds));
     asked.map(|_| ()).map_err(|(i, why)| {
         let place = compiled.place(format!("measure[{i}]"));
         place.problem("value", &why).into()
@@ -362,7 +352,7 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
 }
 
 #[cfg(test)]
-impl FileCell {
+impl FileCell<'_> {
     /// The value of the first axis.
     pub(super) fn group_load(&self) -> f64 {
         self.group.axes[0]

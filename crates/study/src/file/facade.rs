@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use swell_base::{Code, Warning};
 use swell_experiment::run::grid::{self, Grid, GridError, GridOutcome, Options, Progress};
 
+use super::bench::Bencher;
 use super::cells::{self, FileCell};
 use super::compiled::Compiled;
 use super::format;
@@ -20,7 +21,7 @@ use super::tables::Tables;
 use super::units::written;
 use super::wanted::{self, Wants};
 use super::with::Change;
-use super::{claims, compare, draw, points};
+use super::{claims, compare, draw, late, points};
 use crate::{Study, Table};
 
 /// A study file, read and checked.
@@ -38,6 +39,8 @@ pub struct FileStudy {
     pub(super) points: Arc<Kept<Points>>,
     /// Warnings of runs.
     pub(super) warnings: Arc<Kept<Warning>>,
+    /// The runs that were performed, with their `late` keys, if some have such keys.
+    pub(super) performed: OnceLock<Vec<Arc<Group>>>,
     /// The points that figures need.
     pub(super) wants: OnceLock<Vec<Wants>>,
 }
@@ -89,14 +92,23 @@ impl FileStudy {
         self.seeds
     }
 
-    pub(super) fn cells(&self) -> Vec<FileCell> {
+    pub(super) fn cells(&self) -> Vec<FileCell<'_>> {
+        self.cells_of(self.performed.get().unwrap_or(&self.groups))
+    }
+
+    fn cells_of<'a>(&self, groups: &[Arc<Group>]) -> Vec<FileCell<'a>> {
         let seeds = 0..u64::from(self.seeds);
-        let each = self.groups.iter().flat_map(|group| {
+        let each = groups.iter().flat_map(|group| {
             seeds
                 .clone()
                 .map(|i| FileCell::new(&self.compiled, group, group.seed.wrapping_add(i)))
         });
         each.collect()
+    }
+
+    /// Whether its runs are on real hosts.
+    pub fn is_of_hosts(&self) -> bool {
+        self.groups.iter().any(|g| g.bench.is_some())
     }
 
     /// The measures of one run, in the order of the file.
@@ -118,24 +130,79 @@ impl FileStudy {
     /// Runs every cell that is not in the table yet; as [`Grid::run`].
     ///
     /// # Errors
-    /// As [`Grid::run`].
+    /// As [`Grid::run`], and if runs are on real hosts.
     pub fn run(
         &self,
         options: &Options,
         progress: &(dyn Fn(Progress) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<GridOutcome, GridError> {
+        self.run_on(None, options, progress, stop)
+    }
+
+    /// As [`FileStudy::run`]. Runs on real hosts are performed by `bencher`, one at a time, and those of lines with `late`
+    /// keys after all others.
+    ///
+    /// # Errors
+    /// As [`FileStudy::run`].
+    pub fn run_on(
+        &self,
+        bencher: Option<&dyn Bencher>,
+        options: &Options,
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<GridOutcome, GridError> {
+        let mut options = options.clone();
         if self.is_of_hosts() {
-            return Err(GridError::Run {
-                key: self.name().to_owned(),
-                reason: "its runs are on real hosts".into(),
-            });
+            // Concurrent runs would disturb each other.
+            options.jobs = 1;
         }
+        let lines = &self.compiled.file.line;
+        let is_late = |g: &Group| !lines[g.line].late.is_empty();
+        if !self.groups.iter().any(|g| is_late(g)) {
+            return self.perform(&self.groups, bencher, &options, progress, stop);
+        }
+        let early: Vec<_> = self
+            .groups
+            .iter()
+            .filter(|g| !is_late(g))
+            .cloned()
+            .collect();
+        let found = match self.perform(&early, bencher, &options, progress, stop)? {
+            GridOutcome::Complete(numbers) => numbers,
+            other => return Ok(other),
+        };
+        let ours = Numbers::ours(&self.compiled, &early, usize::from(self.seeds), &found);
+        let all = self.groups.iter().map(|group| match is_late(group) {
+            false => Ok(Arc::clone(group)),
+            true => late::resolved(&self.compiled, &ours, group).map(Arc::new),
+        });
+        let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|e| GridError::Run {
+            key: self.name().to_owned(),
+            reason: e.to_string(),
+        })?;
+        // The second pass has all lines, so that their plan is whole. The results of the first are in the table.
+        options.fresh = false;
+        let ended = self.perform(&all, bencher, &options, progress, stop);
+        let _ = self.performed.set(all);
+        ended
+    }
+
+    /// Runs the cells of these groups.
+    fn perform(
+        &self,
+        groups: &[Arc<Group>],
+        bencher: Option<&dyn Bencher>,
+        options: &Options,
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<GridOutcome, GridError> {
         let columns = cells::columns(&self.compiled.file);
         // Open the table of runs first: if it belongs to another study and is refused, that study's points stay.
         let grid = Grid::open(columns.clone(), options)?;
-        let all = self.cells().into_iter();
-        let mut cells: Vec<FileCell> = all.map(|c| c.warning(&self.warnings)).collect();
+        let all = self.cells_of(groups).into_iter();
+        let mut cells: Vec<FileCell<'_>> =
+            all.map(|c| c.on(bencher).warning(&self.warnings)).collect();
         open(&self.warnings, options, &columns.keys)?;
         if self.has_points() {
             open(&self.points, options, &columns.keys)?;

@@ -86,7 +86,7 @@ impl Group {
                 experiment: path.to_owned(),
                 seed: 1,
                 hash: bench.clone(),
-                seconds: own.seconds(),
+                seconds: own.duration().as_secs_f64(),
                 waits: false,
                 synchrony: false,
                 rtts: false,

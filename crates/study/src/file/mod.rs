@@ -13,9 +13,9 @@
 //! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
-//! 5. runs: `points`, `cells`, `wanted`;
+//! 5. runs: `points`, `cells`, `wanted`, and `late` for runs on real hosts;
 //! 6. claims and pictures: `claims`, `compare`, `asked`, `again`, `lists`, `draw`;
-//! 7. the study: `facade`, `play` for runs on real hosts, and `read`, which makes one.
+//! 7. the study: `facade`, and `read`, which makes one.
 
 mod again;
 mod asked;
@@ -33,11 +33,11 @@ mod facade;
 pub mod format;
 mod group;
 mod kept;
+mod late;
 mod lists;
 mod names;
 mod origin;
 mod places;
-mod play;
 mod points;
 mod read;
 mod records;

@@ -25,7 +25,6 @@ const TAKEN: &[&str] = &[
     "flows",
     "measures",
     "records",
-    "seen",
     "seeds",
     "value",
     "x",

@@ -20,7 +20,7 @@ use super::script::{self, Trouble};
 use super::source::Source;
 use super::texts::{Texts, quoted};
 use super::{
-    axes, captures, cells, claims, compare, draw, each, names, play, points, records, tables,
+    axes, captures, cells, claims, compare, draw, each, late, names, points, records, tables,
     traffic, with,
 };
 
@@ -177,6 +177,7 @@ impl FileStudy {
             changes,
             points: Arc::default(),
             warnings: Arc::default(),
+            performed: OnceLock::new(),
             wants: OnceLock::new(),
         };
         study.rehearse()?;
@@ -229,7 +230,7 @@ impl FileStudy {
             Some(_) if self.has_points() => {
                 problem("figure", "runs on real hosts keep no tables for points")
             }
-            Some(_) => play::late(compiled, numbers, group).map(|_| ()),
+            Some(_) => late::resolved(compiled, numbers, group).map(|_| ()),
             None => Ok(()),
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Tables {
 }
 
 /// Facts about a run that its tables do not hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     /// Length of the warm-up, seconds.
     pub warmup: f64,

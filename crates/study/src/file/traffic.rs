@@ -192,15 +192,10 @@ mod tests {
             ..Bin::default()
         }));
         let facts = Facts {
-            warmup: 0.0,
             seconds: 250.0,
             width: 0.01,
             delays: [0.01; 2],
-            waits: false,
-            records: false,
-            synchrony: false,
-            rtts: false,
-            gaps: false,
+            ..Facts::default()
         };
         let mut engine = script::engine();
         register(&mut engine);

@@ -19,10 +19,15 @@ impl Measures {
         Measures(Arc::new(rows))
     }
 
+    /// The rows of one measure, in the order of the reports.
+    fn rows(&self, name: &str) -> impl Iterator<Item = f64> {
+        let own = self.0.iter().filter(move |row| row.measure == name);
+        own.map(|row| row.value)
+    }
+
     /// The values of one measure. An unknown name has no values: a run may be too short to report any.
     fn of(&self, name: &str) -> Values {
-        let own = self.0.iter().filter(|row| row.measure == name);
-        Values::new(own.map(|row| row.value).collect())
+        Values::new(self.rows(name).collect())
     }
 }
 
@@ -59,6 +64,9 @@ pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<Measures>("measures")
         .register_fn("of", |m: Measures, name: ImmutableString| m.of(&name))
+        .register_fn("list", |m: Measures, name: ImmutableString| -> Array {
+            m.rows(&name).map(Dynamic::from).collect()
+        })
         .register_type_with_name::<V>("values")
         .register_get("count", |v: &mut V| v.0.len() as f64)
         .register_get("sum", |v: &mut V| {

@@ -90,6 +90,7 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
             "fast and slow do not differ in network.rat",
             "did you mean `network.rate`?",
         ),
+        ("", "--by is empty", "they differ in: network.rate"),
         (
             "run.seed",
             "replications are paired by their seeds",
@@ -125,7 +126,14 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     ];
     let said = text(&run(&dir, &more).stderr);
     assert!(
-        said.contains("run.seed=N") && said.contains("swell show A B"),
+        said.contains("run.seed=6") && said.contains("swell show A B"),
+        "{said}"
+    );
+    // Fewer are there already.
+    let fewer = [&more[..5], &["run.replications=4"]].concat();
+    let said = text(&run(&dir, &fewer).stderr);
+    assert!(
+        said.contains("--fresh") && !said.contains("run.seed"),
         "{said}"
     );
     // A picture as wide as a column (3.3 inches at 96 pixels per inch), and the bottleneck over time as a file.

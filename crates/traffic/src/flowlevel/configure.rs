@@ -311,7 +311,9 @@ impl Configurator {
         let ends = sides.into_iter().flatten().map(|d| d.last).max();
         let late = ends.zip(self.settled()).is_some_and(|(end, by)| end < by);
         self.doubtful.late += u64::from(late);
-        self.doubtful.repeated += u64::from(self.repeats.has(record));
+        // Of a sampled packet alone (sFlow) nothing tells a copy from the next packet of the same size.
+        let alone = record.sampling > 1.0 && record.forward.packets == 1;
+        let seen = (!alone).then(|| self.repeats.look(record));
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
@@ -337,6 +339,8 @@ impl Configurator {
                 &mut self.timeline,
             ),
         }
+        let repeated = seen.is_some_and(|s| self.repeats.has(s));
+        self.doubtful.repeated += u64::from(repeated);
         self.advance();
     }
 

@@ -52,7 +52,8 @@
 //!
 //! **Rates.** A file that took ten seconds or more in the records is played at most at the rate of such a file
 //! ([`Transfer::limits`]), however fast the network is. Its rate does not depend on load, sizes or compression. Others
-//! are as fast as TCP and the network allow.
+//! are as fast as TCP and the network allow. If both files of a connection have a limit, they share the time of the larger
+//! one, because the second one begins when the first one is over.
 //!
 //! **Hosts** are ranks, 0 the most popular. If a pool has fewer addresses than the model has hosts, use
 //! the rank modulo the size of the pool.
@@ -328,6 +329,14 @@ impl Plan {
     /// Whether some files have a limit on their rate ([`Transfer::limits`]).
     pub fn is_limited(&self) -> bool {
         self.rates.iter().any(|r| !r.is_empty())
+    }
+
+    /// Seconds within which every file with a limit on its rate is sent, if the network does not delay it; 0 if none has
+    /// a limit.
+    pub fn longest(&self) -> f64 {
+        let laws = [&self.up, &self.down].into_iter().zip(&self.rates);
+        let longest = laws.filter_map(|(law, rates)| Some(rates.longest(law.as_ref()?)));
+        longest.fold(0.0, f64::max) * self.playback.sizes
     }
 
     /// Expected seconds of a file with `size` bytes in the model and this limit on its rate.

@@ -392,6 +392,17 @@ fn a_kind_that_rates_itself_fails_by_its_own_measures() {
 }
 
 #[test]
+fn a_probe_without_an_estimate_says_why() {
+    let probe = "kind = \"probe\"\ntool = \"pathload\"";
+    let v = Verdict::of(&rated(probe, &[])).foregrounds.remove(0);
+    let said = full_text(&v);
+    assert!(
+        said.contains("error was reported in 0 of 20 runs (the run ended before an estimate did"),
+        "{said}"
+    );
+}
+
+#[test]
 fn pages_that_are_given_up_have_failed() {
     for every in [3, 4] {
         let mut results = results(10, |_, _| 1.0);

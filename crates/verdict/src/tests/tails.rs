@@ -155,3 +155,69 @@ fn what_few_packets_wait_beyond_the_last_percentile_is_no_equality() {
     let open = &v.backgrounds[1].open;
     assert!(open.iter().any(|o| o.starts_with(said)), "{open:?}");
 }
+
+/// Beside many backgrounds nothing that is judged differs, and only the tail is missing. The reason is the answer, and not
+/// a figure that is settled.
+#[test]
+fn a_settled_figure_is_not_quoted_as_open() {
+    let mut results = results(6, |_, _| 1.0);
+    let others = ["other", "third", "fourth"];
+    for name in others {
+        let text = experiment(6).replace("name = \"poisson\"", &format!("name = \"{name}\""));
+        let other = file::read(&text, "x").unwrap().background.remove(1);
+        results.experiment.background.push(other);
+    }
+    let of_poisson: Vec<RunResult> = results.of("web", "poisson").cloned().collect();
+    let copies = others.iter().flat_map(|name| {
+        of_poisson.iter().cloned().map(|mut run| {
+            run.cell.background = (*name).into();
+            run
+        })
+    });
+    results.runs.extend(copies);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(10);
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    let said = "is not settled: 60 requests are too few for p90, which wants 100.";
+    let text = &v.paragraphs[0].text;
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("the largest change"), "{text}");
+}
+
+/// One request in fifty hangs for a while beside traffic: no decisive percentile shows it. The mean does, and p99 where
+/// there are a thousand requests.
+#[test]
+fn harm_to_one_request_in_fifty_is_harm() {
+    let hung = |requests: usize, took: f64| {
+        let mut results = results(10, |_, _| 1.0);
+        for run in &mut results.runs {
+            run.observed.requests.truncate(requests);
+            let beside = run.cell.background == "learnt";
+            let all = run.observed.requests.iter_mut();
+            for r in all.filter(|r| beside && r.index % 50 == 7) {
+                r.last_byte = r.start + took;
+                r.observed_until = r.last_byte;
+            }
+        }
+        judged(&results)
+    };
+    let of = |v: &ForegroundVerdict, statistic: Statistic| {
+        let mut all = of_learnt(v).judged.iter();
+        all.any(|j| j.statistic == statistic && j.measure.contains("time") && j.worse())
+    };
+    let (mean, p99) = (Statistic::Mean, Statistic::Percentile(0.99));
+    for (requests, took, found) in [(50, 1.5, [true, false]), (100, 0.3, [false, true])] {
+        let v = hung(requests, took);
+        assert_eq!(
+            of_learnt(&v).matters,
+            Some(Answer::Yes),
+            "{}",
+            full_text(&v)
+        );
+        assert_eq!([mean, p99].map(|s| of(&v, s)), found, "{}", full_text(&v));
+    }
+    let v = hung(100, 0.1);
+    assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+}

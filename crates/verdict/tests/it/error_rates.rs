@@ -184,6 +184,28 @@ fn one_kilobit_per_second_seldom_matters() {
     assert!(2 * tally.no > pairs, "{tally:?}");
 }
 
+/// One request in fifty hangs under both conditions, by chance: the mean of few runs differs, and nothing matters.
+#[test]
+fn hangs_by_chance_seldom_matter() {
+    let pairs = number("SWELL_PAIRS", 6);
+    let own = plan("kind = \"cbr\"\nrate = \"1kbit\"");
+    let mut tally = Tally::default();
+    let mut s = Stream::new(3, "hangs");
+    for pair in 0..pairs {
+        let from = RUNS * u32::try_from(pair).expect("few pairs");
+        let [none, other] = ["none", "other"].map(|background| {
+            let mut runs = runs(&own, background, background, from);
+            for r in runs.iter_mut().flat_map(|run| &mut run.observed.requests) {
+                let hang = if s.below(50) == 0 { 1.5 } else { 0.0 };
+                (r.last_byte, r.observed_until) = (r.last_byte + hang, r.observed_until + hang);
+            }
+            runs
+        });
+        tally.count(answer(&own, &none, &other, 1.0));
+    }
+    tally.errs_seldom(tally.yes, "hangs by chance, matters");
+}
+
 /// From a file to its verdict: learnt traffic scaled to a rate, Poisson packets that match it, and no background, in the
 /// real simulator and through the run directory.
 #[test]

@@ -9,7 +9,8 @@ use swell_workload::{Action, Conn, End, Event, Info, Open};
 use super::{LINGER, MTU, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
-use crate::flow::{AnyFlow, ClosedFlow, Datagrams, Flow, NONE, Parties, TcpPair, packet};
+use crate::flow::{AnyFlow, ClosedFlow, Datagrams, Flow, Parties, TcpPair, packet};
+use crate::index::NONE;
 use crate::wake::Wake;
 
 impl World {

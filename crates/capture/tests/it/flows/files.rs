@@ -144,6 +144,16 @@ fn our_own_csv_and_what_can_be_wrong_with_it() {
     assert_eq!(times(FlowSkip::NoCounters), 1);
     let place = read.counts.skipped(FlowSkip::BadRow).first_at;
     assert_eq!(&text.as_bytes()[place as usize..][..2], b"x,");
+    let bad = |table: &str| {
+        let found = drain(FlowReader::new(table.as_bytes()).unwrap());
+        let row = found.counts.bad_row.unwrap();
+        (row.line, row.column.unwrap_or_default())
+    };
+    assert_eq!(bad(text), (4, "1".into()));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(bad(&[lines[0], lines[4]].join("\n")), (2, "4".into()));
+    let json = "{\"id.orig_h\":\"::1\",\"id.resp_h\":\"::2\",\"ts\":1.5,\"orig_pkts\":1,\"orig_ip_bytes\":\"x\"}";
+    assert_eq!(bad(json), (1, "orig_ip_bytes".into()));
 }
 
 /// Suricata counts frames: of TCP without payload, at least 60 bytes, and 66 with timestamps.

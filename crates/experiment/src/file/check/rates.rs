@@ -22,13 +22,13 @@ pub(super) fn check(file: &File, found: &mut Findings) {
     let links = links(file);
     for (i, background) in file.background.iter().enumerate() {
         let hops = file.hops(&background.route());
-        alone(
-            &links,
-            &hops,
-            &background.keys().asks(),
-            &format!("background[{i}]"),
-            found,
-        );
+        // On the same path, a rate that is taken from another is that one's problem.
+        let elsewhere = |other: &&Part| file.hops(&other.route()) != hops;
+        let asks = match matched(file, background) {
+            Some(other) if elsewhere(&other) => asks(file, background),
+            _ => background.keys().asks(),
+        };
+        alone(&links, &hops, &asks, &format!("background[{i}]"), found);
         if !background.parts().is_empty() {
             mixed(&links, &file.leaves(background), file, i, found);
         }
@@ -45,6 +45,33 @@ pub(super) fn check(file: &File, found: &mut Findings) {
             together(&links, &own, &theirs, i, other.name(), found);
         }
     }
+}
+
+/// The background whose rate another one takes.
+fn matched<'f>(file: &'f File, part: &Part) -> Option<&'f Part> {
+    let name = part.matches()?;
+    let other = file.background.iter().find(|b| b.name() == name)?;
+    Some(&other.0)
+}
+
+/// What a part asks for, with the rates that it takes from another background whose file gives them.
+fn asks<'f>(file: &'f File, part: &'f Part) -> Asked {
+    let own = part.keys().asks();
+    let fixed = || {
+        let other = matched(file, part)?;
+        let (from, to) = (other.is_open_loop(), part.is_open_loop());
+        // In windows it has another rate than the other one on average.
+        let always = part.active().is_none() && other.active().is_none();
+        let known = other.keys().fixed_bps(&BTreeMap::new());
+        known.filter(|_| always && from && to)
+    };
+    let Some(taken) = fixed() else {
+        return own;
+    };
+    Direction::BOTH.map(|d| {
+        let rate = Some(taken[d]).filter(|&bps| bps > 0.0);
+        own[d].or(rate.map(|bps| ("rate", Rate::from_bps_f64(bps))))
+    })
 }
 
 fn links(file: &File) -> Links {
@@ -133,7 +160,7 @@ fn demand(file: &File, parts: &[&Part]) -> BTreeMap<Queue, Demand> {
     let mut all: BTreeMap<Queue, Demand> = BTreeMap::new();
     for part in parts.iter().filter(|part| part.keys().is_unresponsive()) {
         let hops = file.hops(&part.route());
-        let asked = part.keys().asks();
+        let asked = asks(file, part);
         let duration = file.run.duration;
         let windows = match part.active() {
             Some(active) => active.windows(duration),

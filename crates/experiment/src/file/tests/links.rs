@@ -187,6 +187,15 @@ fn a_rate_is_held_against_every_link_of_its_path() {
         turned,
         ["5Mbit are more than link `home` carries up, which is 2Mbit"]
     );
+    // The rate of traffic elsewhere may be more than a path carries. On the same one it is said once.
+    let taken = "[[background]]\nname = \"m\"\nkind = \"poisson\"\nrate = \"match:b\"\n";
+    let elsewhere = format!("rate = \"15Mbit\"\npath = [\"home\"]\n{taken}");
+    assert_eq!(too_fast(&elsewhere).unwrap_err(), said);
+    assert!(too_fast(&format!("{elsewhere}path = [\"home\"]")).is_ok());
+    assert_eq!(
+        too_fast(&format!("rate = \"15Mbit\"\n{taken}")).unwrap_err(),
+        said
+    );
 }
 
 #[test]

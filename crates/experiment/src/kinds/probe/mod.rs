@@ -49,7 +49,7 @@ pub struct Probe {
     #[serde(default = "pause")]
     pub pause: Dur,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
-    /// network's `rtt`, or 5ms.
+    /// network's `rtt`, or its `access_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// Which links it crosses.
@@ -168,7 +168,7 @@ impl Keys for Probe {
         Some("is a probe: it has no rate to match")
     }
 
-    fn delay(&self) -> Option<Dur> {
+    fn delay(&self, _: Dur) -> Option<Dur> {
         self.delay
     }
 
@@ -185,6 +185,12 @@ impl Keys for Probe {
 
     fn measures(&self) -> Vec<Measure> {
         vec![OFF]
+    }
+
+    fn silent(&self) -> Option<&'static str> {
+        Some(
+            "the run ended before an estimate did, or all packets of each train arrived at one instant",
+        )
     }
 
     fn describe(&self, _: Role) -> String {

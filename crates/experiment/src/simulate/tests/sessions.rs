@@ -478,3 +478,78 @@ fn long_downloads_do_not_come_in_bursts() {
     assert!((4.5..6.0).contains(&rate), "{rate} Mbit/s");
     assert_eq!(down.dropped, [0, 0]);
 }
+
+/// 400 connections of half a minute each carry 29 Mbit/s for two minutes. If intervals follow one another ten times as fast,
+/// most transfers in progress began two rounds earlier.
+#[test]
+fn a_run_begins_with_the_long_transfers_of_the_rounds_before_it() {
+    let model = |[up, down]: [u64; 2]| {
+        let mut learner = Configurator::new(Options {
+            interval: Dur::from_secs(10),
+            ..Options::default()
+        });
+        for i in 0..400i64 {
+            let first = i * 225_000_000;
+            let side = |bytes: u64| Uniflow {
+                packets: 1_500,
+                bytes,
+                flags: Some(0x1b),
+                first,
+                last: first + 30_000_000_000,
+            };
+            learner.add(&Record {
+                source: i as u128 % 40,
+                destination: 1_000,
+                source_port: 2_000 + i as u16,
+                destination_port: 80,
+                protocol: 6,
+                header: 0,
+                forward: side(up),
+                reverse: Some(side(down)),
+                continues: false,
+                sampling: 1.0,
+            });
+        }
+        learner.finish("slow", Default::default()).expect("files")
+    };
+    for (bytes, compression) in [
+        ([100_000, 1_000_000], 1.0),
+        ([500_000, 500_000], 1.0),
+        ([100_000, 1_000_000], 10.0),
+    ] {
+        let model = model(bytes);
+        let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+        fs::write(scratch.path().join("fetches.json"), model.to_json()).expect("it can be written");
+        let text = file(&format!("compression = {compression}"));
+        let plan = Plan::resolve(&text, "x.toml", scratch.path()).expect("a good file");
+        let cell = plan.cells.iter().find(|c| c.background == "fetches");
+        let spec = plan.spec(cell.expect("it is run"), &BTreeMap::new());
+        // A whole round.
+        let duration = Dur::from_secs(if compression > 1.0 { 12 } else { 120 });
+        let spec = RunSpec {
+            foreground: None,
+            warmup: Dur::ZERO,
+            duration,
+            ..spec.expect("a run")
+        };
+        let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+        let playback = swell_traffic::flowlevel::Playback {
+            compression,
+            cycle: true,
+            ..Default::default()
+        };
+        let wanted = model.played_rates_between(&playback, Dur::ZERO, duration);
+        // Payload that arrived, also of transfers that the end of the run cut off.
+        let carried = observed
+            .flows
+            .iter()
+            .fold([0, 0], |sum, f| [sum[0] + f.up, sum[1] + f.down]);
+        let ratios =
+            [0, 1].map(|way| carried[way] as f64 * 8.0 / duration.as_secs_f64() / wanted[way]);
+        let good = |r: &f64| (0.85..1.15).contains(r);
+        assert!(
+            ratios.iter().all(good),
+            "{bytes:?} {compression}: {ratios:?} of {wanted:?}"
+        );
+    }
+}

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use axum::http::Method;
 
 use super::super::api::{Change, RunView, StatisticsView};
-use super::super::remote::{Remote, RemoteError};
-use super::{Attention, Seen, lock};
+use super::super::errors::RemoteError;
+use super::super::remote::Remote;
+use super::seen::{Attention, Seen, lock};
 
 /// The state of an agent is requested at least this often.
 const LOOK: Duration = Duration::from_millis(500);

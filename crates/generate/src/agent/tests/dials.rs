@@ -8,8 +8,8 @@ use swell_host::scratch::Scratch;
 use tokio_rustls::TlsConnector;
 
 use super::*;
-use crate::agent::remote::Sender;
-use crate::agent::rendezvous::Lobby;
+use crate::agent::lobby::Lobby;
+use crate::agent::request::Sender;
 use crate::agent::tls;
 
 /// What an agent said about its connections.

@@ -223,3 +223,49 @@ fn acks_after_a_loss_tell_nothing_of_their_frequency() {
     }
     assert_eq!(t.wire(false).ends[0].ack_every, 2);
 }
+
+/// Of 40 segments through a line of 20 Mbit/s three are lost beyond the tap, and repaired one after the other. Each ACK
+/// between covers what had arrived long before: it tells neither what was delivered meanwhile nor the rate of the line.
+#[test]
+fn acks_between_repairs_tell_no_rate() {
+    let mut t = open(1, 9);
+    let ack = |to: &mut Tracked, segments: u32, time: u64| {
+        let h = header(Header::ACK, 2, 10 + segments * 1_460, 0);
+        to.packet(0, time, 52, &h, QUIET)
+    };
+    for i in 0..40 {
+        data(&mut t, 9, i * 1_460, 1_460, 40 * MS);
+    }
+    let mut rates = Vec::new();
+    for i in 1..=5 {
+        let news = ack(&mut t, 2 * i, 44 * MS + 1_200_000 * u64::from(i));
+        assert_eq!(news.delivered, 2 * 1_460);
+        rates.extend(news.down);
+    }
+    // The 11th, 21st and 31st come again, 10 us apart; the next segments come with them.
+    for (nth, lost) in [10u32, 20, 30].into_iter().enumerate() {
+        data(
+            &mut t,
+            9,
+            lost * 1_460,
+            1_460,
+            80 * MS + 10_000 * nth as u64,
+        );
+    }
+    for i in 40..50 {
+        data(&mut t, 9, i * 1_460, 1_460, 81 * MS);
+    }
+    for nth in 1..=3u32 {
+        let news = ack(&mut t, 10 + 10 * nth, 84 * MS + 600_000 * u64::from(nth));
+        assert_eq!((news.delivered, news.down), (0, None), "{nth}");
+    }
+    for i in 1..=5 {
+        let news = ack(&mut t, 40 + 2 * i, 87 * MS + 1_200_000 * u64::from(i));
+        assert_eq!(news.delivered, 2 * 1_460);
+        rates.extend(news.down);
+    }
+    assert!(
+        !rates.is_empty() && rates.iter().all(|kbit| kbit.abs_diff(20_000) < 10),
+        "{rates:?}"
+    );
+}

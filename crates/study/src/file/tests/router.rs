@@ -2,40 +2,112 @@
 
 use std::sync::Mutex;
 
-use serde_json::{Value, json};
+use swell_base::{Code, Warning};
+use swell_experiment::observe::{MeasureSample, Observations};
 use swell_experiment::run::grid::Progress;
 
 use super::*;
 use crate::bundled::Bundled;
-use crate::file::bench::{AGENTS, Bench, Bencher, Load, ROUTER, RouterBench, Size};
+use crate::file::bench::{Bench, Bencher, Load, RouterBench, Size};
 use crate::{Ledger, Verdict};
+
+/// The numbers that routers are asked for.
+const ROUTER: &[&str] = &[
+    "offered",
+    "forwarded",
+    "loss",
+    "busy",
+    "packets",
+    "back",
+    "dropped",
+    "not_taken",
+    "sink_missed",
+    "run_mean",
+    "run_max",
+    "after_loss",
+    "late",
+    "short",
+];
+
+/// Lengths of the intervals: the last is short, because the generator had nothing more to send.
+const SECONDS: [f64; 3] = [1.0, 1.0, 1e-6];
+
+/// What the intervals have of numbers whose mean over the run is asked for.
+fn whole(
+    number: impl Fn(&RouterBench, &str) -> Vec<f64>,
+    run: &RouterBench,
+) -> impl Iterator<Item = (&'static str, Vec<f64>)> {
+    let sums = [
+        ("offered_bytes", "offered", 8.0),
+        ("forwarded_bytes", "forwarded", 8.0),
+        ("busy_seconds", "busy", 1.0),
+    ];
+    let sums = sums.map(|(sum, name, parts)| {
+        let each = number(run, name).into_iter().zip(SECONDS);
+        (
+            sum,
+            each.map(|(rate, seconds)| rate * seconds / parts).collect(),
+        )
+    });
+    sums.into_iter().chain([("seconds", SECONDS.to_vec())])
+}
 
 /// A bencher that returns given numbers and records the benches that it was asked to run.
 struct Known<F>(F, Mutex<Vec<Bench>>);
 
-impl<F: Fn(&RouterBench, &str) -> f64 + Sync> Bencher for Known<F> {
-    fn play(&self, bench: &Bench, _: u64) -> Result<Value, String> {
+impl<F: Fn(&RouterBench, &str) -> Vec<f64> + Sync> Bencher for Known<F> {
+    fn play(&self, bench: &Bench, _: u64) -> Result<Observations, String> {
         self.1.lock().unwrap().push(bench.clone());
-        let Bench::Router(router) = bench else {
-            let number = |name: &&str| match *name {
-                "bulk" => 4e8,
-                "active" | "reloaded_to" => 5_000.0,
-                "reloaded_from" => 2_500.0,
-                "memory_client" | "memory_server" => 9e6,
-                "failed" | "late" => 0.0,
-                _ => 1.0,
-            };
-            return Ok(AGENTS.iter().map(|n| (*n, json!(number(n)))).collect());
+        let seen: Vec<(&str, Vec<f64>)> = match bench {
+            Bench::Router(router) => {
+                let number = |name: &&'static str| (*name, (self.0)(router, name));
+                ROUTER
+                    .iter()
+                    .map(number)
+                    .chain(whole(&self.0, router))
+                    .collect()
+            }
+            Bench::Agents(_) => vec![
+                ("bulk", vec![4e8]),
+                ("active", vec![5_000.0]),
+                ("reloaded_from", vec![2_500.0]),
+                ("reloaded_to", vec![5_000.0]),
+                ("memory_client", vec![9e6]),
+                ("memory_server", vec![9e6]),
+                ("idle_client", vec![1e6]),
+                ("idle_server", vec![1e6]),
+                ("done", vec![1.0]),
+                ("failed", vec![0.0]),
+                ("late", vec![0.0]),
+                ("stopped", vec![1.0]),
+            ],
         };
-        let numbers = ROUTER[0].iter().map(|n| (*n, json!((self.0)(router, n))));
-        let lists = ROUTER[1].iter().map(|n| (*n, json!([1.0, 2.0])));
-        Ok(numbers.chain(lists).collect())
+        let rows = seen.into_iter().flat_map(|(name, values)| {
+            values.into_iter().map(|value| MeasureSample {
+                measure: name.to_owned(),
+                value,
+                at: 60.0,
+            })
+        });
+        let constant = matches!(
+            bench,
+            Bench::Router(RouterBench {
+                load: Load::Constant { .. },
+                ..
+            })
+        );
+        let doubt = Warning::warning(Code::TapOverflown, "packets were not seen");
+        Ok(Observations {
+            measures: rows.collect(),
+            warnings: constant.then_some(doubt).into_iter().collect(),
+            ..Observations::default()
+        })
     }
 }
 
 fn played(
     quick: bool,
-    number: impl Fn(&RouterBench, &str) -> f64 + Sync,
+    number: impl Fn(&RouterBench, &str) -> Vec<f64> + Sync,
 ) -> (Study, Vec<Bench>, usize) {
     let overrides = Overrides {
         quick,
@@ -52,14 +124,14 @@ fn played(
     };
     let known = Known(number, Mutex::default());
     let go = || false;
-    let ended = study.play(&known, &options, &|_| {}, &go).unwrap();
+    let ended = study.run_on(Some(&known), &options, &|_| {}, &go).unwrap();
     let GridOutcome::Complete(numbers) = ended else {
         panic!("{ended:?}")
     };
     // Runs that the table has are not repeated.
     let kept = Mutex::new(0);
     let tell = |p: Progress| *kept.lock().unwrap() = p.kept;
-    let again = study.play(&known, &options, &tell, &go).unwrap();
+    let again = study.run_on(Some(&known), &options, &tell, &go).unwrap();
     assert_eq!(
         again.complete().map(|n| format!("{n:?}")),
         Some(format!("{numbers:?}"))
@@ -82,35 +154,42 @@ impl Complete for GridOutcome {
     }
 }
 
+/// Two values with this mean and standard deviation.
+fn spread(mean: f64, sd: f64) -> Vec<f64> {
+    let off = sd / 2f64.sqrt();
+    vec![mean - off, mean + off]
+}
+
 /// Numbers as in the paper's figures: sessions at high load lose packets in bursts, the generator loses none.
-fn like_the_paper(run: &RouterBench, name: &str) -> f64 {
+fn like_the_paper(run: &RouterBench, name: &str) -> Vec<f64> {
     let (sessions, high) = match &run.load {
         Load::Sessions { share, .. } => (true, *share > 0.8),
         Load::Constant { .. } => (false, false),
     };
-    let poor = match run.load {
-        Load::Constant { size, burst, .. } => burst >= 697 || size == Size::Bytes(40),
+    let poor = match &run.load {
+        Load::Constant { size, burst, .. } => *burst >= 697 || *size == Size::All(40),
         Load::Sessions { .. } => false,
     };
     let table = f64::from(run.routes).log2();
+    let loss = match (sessions, high, poor) {
+        (true, true, _) => 0.02,
+        (_, _, true) => 0.1,
+        _ => 0.0,
+    };
     match name {
-        "offered" => 90e6,
-        "forwarded" if sessions && high => 80e6,
-        "forwarded" if poor => 70e6,
-        "forwarded" => 90e6,
-        "forwarded_sd" if sessions => 5e6 * table,
-        "forwarded_sd" => 1e4,
-        "loss" if sessions && high => 0.02,
-        "loss" if poor => 0.1,
-        "loss" | "short" => 0.0,
-        "loss_sd" if sessions => 0.02,
-        "loss_sd" => 0.001,
-        "after_loss" => 0.5,
-        "lost" => 1_000.0,
-        "busy_sd" if sessions => 0.05,
-        "busy_sd" => 0.01,
-        "us_per_packet" => table,
-        _ => 1.0,
+        "offered" => vec![90e6, 90e6, 5e9],
+        "forwarded" if sessions && high => spread(80e6, 5e6 * table),
+        "forwarded" if sessions => spread(90e6, 5e6 * table),
+        "forwarded" if poor => spread(70e6, 1e4),
+        "forwarded" => spread(90e6, 1e4),
+        "loss" => spread(loss, if sessions { 0.02 } else { 0.001 }),
+        "dropped" => spread(50_000.0 * loss, 0.0),
+        "packets" => spread(50_000.0 * (1.0 - loss), 0.0),
+        "after_loss" => vec![0.5],
+        "short" => vec![0.0],
+        "busy" if sessions => spread(table / 100.0, 0.05),
+        "busy" => spread(table / 100.0, 0.01),
+        _ => vec![1.0],
     }
 }
 
@@ -133,6 +212,12 @@ fn the_paper_s_router_holds_everywhere() {
         study.doubts
     );
     let (holds, none) = (Verdict::Holds, Verdict::NotTested);
+    // Warnings are kept with the runs, also with those that were set late.
+    let doubt = study.doubts.iter().find(|d| d.code == Code::TapOverflown);
+    assert_eq!(
+        doubt.map(|d| &*d.message),
+        Some("packets were not seen (17 of 27 runs)")
+    );
     for (id, found) in verdicts(&study.ledgers[0]) {
         let expected = match id {
             "S4.10f" => [none, holds, holds, holds],
@@ -155,6 +240,24 @@ fn the_paper_s_router_holds_everywhere() {
     let [low, high] = line.points[1].1.interval.unwrap();
     assert_eq!((line.points.len(), high - low), (4, 2.0 * 5e7));
     assert!(study.real_time);
+    // The mix is exact in every hundred, and even within.
+    let mixed = asked.iter().find_map(|b| match b {
+        Bench::Router(RouterBench {
+            load:
+                Load::Constant {
+                    size: Size::Each(sizes),
+                    ..
+                },
+            ..
+        }) => Some(sizes),
+        _ => None,
+    });
+    let of = |sizes: &[u16], size| sizes.iter().filter(|s| **s == size).count();
+    let mixed = mixed.unwrap();
+    assert_eq!([40, 576, 1500].map(|size| of(mixed, size)), [61, 17, 22]);
+    for ten in mixed.windows(10) {
+        assert!((2..=3).contains(&of(ten, 1500)), "{ten:?}");
+    }
     // The generator offers the measured rate of the sessions, except when it floods.
     let rates = asked.iter().filter_map(|b| match b {
         Bench::Router(RouterBench {
@@ -171,9 +274,10 @@ fn the_paper_s_router_holds_everywhere() {
 #[test]
 fn a_router_that_treats_all_alike_does_not_hold() {
     let (study, ..) = played(false, |_, name| match name {
-        "loss" | "loss_sd" | "run_max" | "run_mean" | "after_loss" | "lost" | "short" => 0.0,
-        "forwarded_sd" => 0.1,
-        _ => 90.0,
+        "loss" | "run_max" | "run_mean" | "after_loss" | "dropped" | "short" => vec![0.0; 2],
+        "forwarded" => spread(90.0, 0.1),
+        "busy" => spread(90.0, 90.0),
+        _ => vec![90.0; 2],
     });
     let found = verdicts(&study.ledgers[0]);
     let of = |id: &str| found.iter().find(|t| t.0 == id).unwrap().1[3];
@@ -189,11 +293,11 @@ fn a_generator_that_falls_short_is_not_judged() {
     let (study, ..) = played(true, |run, name| match (&run.load, name) {
         (
             Load::Constant {
-                size: Size::Bytes(40),
+                size: Size::All(40),
                 ..
             },
             "short",
-        ) => 0.5,
+        ) => vec![0.5],
         _ => like_the_paper(run, name),
     });
     let ledger = &study.ledgers[1];
@@ -215,6 +319,27 @@ fn what_is_simulated_and_what_is_not_are_not_mixed() {
     assert!(late.contains("only a bench is set late"), "{late}");
     let wrong = |text: &str| Bench::read(text).unwrap_err();
     assert!(wrong("bench = 'router'\nroutes = 3").contains("line"));
+    let router = |line: &str| {
+        let all = "bench = 'router'\nroutes = 4\nline = '10Mbit'\nqueue = 9\nduration = '3s'\nwarmup = '1s'\n\
+                   every = '1s'\nload = { kind = 'constant', size = [1500, 40], burst = 2, rate = '1Mbit' }\n";
+        let (before, after) = all.split_once(line.split_once('=').unwrap().0).unwrap();
+        let rest = after.split_once('\n').unwrap().1;
+        wrong(&format!("{before}{line}\n{rest}"))
+    };
+    assert!(router("routes = 3").contains("3 routes"));
+    for interval in [
+        "warmup = '3s'",
+        "warmup = '2100ms'",
+        "every = '2s'",
+        "every = '0s'",
+    ] {
+        assert!(router(interval).contains("after the warm-up"), "{interval}");
+    }
+    assert!(router("line = '10bit'").contains("between 1Mbit"));
+    for load in ["size = 35", "size = []", "size = 40, burst = 0"] {
+        let load = format!("load = {{ kind = 'constant', rate = '1Mbit', {load} }}");
+        assert!(router(&load).contains("at least 36"), "{load}");
+    }
     assert!(wrong("bench = 'switch'").contains("switch"));
     assert_eq!(Bench::read("name = 'x'"), Ok(None));
 }

@@ -96,6 +96,8 @@ fn tables() -> Tables {
         waits: true,
         records: false,
         synchrony: true,
+        rtts: true,
+        gaps: true,
     };
     Tables::new(observed, &facts)
 }

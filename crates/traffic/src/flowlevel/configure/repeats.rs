@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
+use swell_base::fetch;
 
 use super::super::record::Record;
 
@@ -20,9 +21,17 @@ pub(super) struct Repeats {
     places: Vec<(u64, i64)>,
 }
 
+/// What is compared of a record, and its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    hash: u64,
+    first: i64,
+}
+
 impl Repeats {
-    /// Adds a record; returns whether it equals an earlier one.
-    pub(super) fn has(&mut self, record: &Record) -> bool {
+    /// Begins to look for an earlier record that equals this one. Memory needs time for it, which is better spent on the
+    /// record meanwhile.
+    pub(super) fn look(&mut self, record: &Record) -> Seen {
         if self.places.is_empty() {
             self.places = vec![(0, i64::MIN); PLACES];
         }
@@ -34,10 +43,19 @@ impl Repeats {
             [side.packets, side.bytes],
             record.reverse.map(|back| [back.packets, back.bytes]),
         ));
-        let place = &mut self.places[hash as usize % PLACES];
-        let apart = side.first.saturating_sub(place.1).saturating_abs();
-        let known = place.0 == hash && apart < TOGETHER;
-        *place = (hash, side.first);
+        fetch(&self.places[hash as usize % PLACES]);
+        Seen {
+            hash,
+            first: side.first,
+        }
+    }
+
+    /// Adds a record that was looked for; returns whether it equals an earlier one.
+    pub(super) fn has(&mut self, seen: Seen) -> bool {
+        let place = &mut self.places[seen.hash as usize % PLACES];
+        let apart = seen.first.saturating_sub(place.1).saturating_abs();
+        let known = place.0 == seen.hash && apart < TOGETHER;
+        *place = (seen.hash, seen.first);
         known
     }
 }

@@ -7,6 +7,7 @@ use swell_base::{Dur, EventQueue, Ranked, Rate, Stream, Time, derived};
 use super::super::law::{Law, Stratified};
 use super::super::model::Profile;
 use super::files::{File, Files, Remaining};
+use super::rates::one_after_the_other;
 use super::{Plan, UdpSource};
 
 mod datagrams;
@@ -26,7 +27,8 @@ pub struct Transfer {
     pub up: u64,
     /// Payload that the server sends next, bytes; at least 1 if `up` is 0.
     pub down: u64,
-    /// Highest rates of the payload up and down, whatever the network allows; `None` if TCP alone decides.
+    /// Highest rates of the payload up and down, whatever the network allows; `None` if TCP alone decides. If both have
+    /// one, they are equal, and the two files together take as long as the larger one did in the records.
     pub limits: [Option<Rate>; 2],
     /// Whether the session's last transfer was between the same two hosts. A driver that keeps connections
     /// may reuse the last one if it is idle. In the records every transfer had its own connection.
@@ -198,12 +200,11 @@ impl Player {
         player
     }
 
-    /// Plays an endless plan as if a round with the seed `earlier` had come before: what its files still send after its
-    /// end counts in the first intervals.
-    pub fn after_round(plan: Plan, seed: u64, share: Share, earlier: u64) -> Player {
-        let before = Player::new(plan.clone(), earlier, share);
+    /// Plays an endless plan as if `earlier` had come before, a player of the same plan that has been played to the end of
+    /// a round: what its files still send after that end counts in the first intervals.
+    pub fn after_round(plan: Plan, seed: u64, share: Share, earlier: &Player) -> Player {
         let mut player = Player::new(plan, seed, share);
-        player.before = (before.files).map(|files| files.map_or_else(Vec::new, |f| f.next));
+        player.before.clone_from(&earlier.before);
         player.choose_files(0);
         player
     }
@@ -514,7 +515,7 @@ impl Player {
             destination,
             up,
             down: if up == 0 { down.max(1) } else { down },
-            limits: [up_limit, down_limit],
+            limits: one_after_the_other([up, down], [up_limit, down_limit]),
             kept,
         })
     }

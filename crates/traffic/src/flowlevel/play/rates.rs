@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use swell_base::Rate;
+
 use super::super::law::Law;
 use super::super::model::{LARGE, RatesBySize, size_class};
 use super::law_of;
@@ -55,6 +57,23 @@ impl FileRates {
         (size / rate >= LONG).then_some(rate)
     }
 
+    /// Seconds within which every file of `sizes` with a limit is sent at its limit; 0 if none has one.
+    pub(super) fn longest(&self, sizes: &Law) -> f64 {
+        let largest = sizes.quantile(1.0);
+        let above = self
+            .0
+            .keys()
+            .skip(1)
+            .map(|&class| 2f64.powi(i32::from(class)));
+        let above = above.chain([f64::INFINITY]);
+        let takes = self
+            .0
+            .values()
+            .zip(above)
+            .map(|(rates, end)| largest.min(end) / rates.quantile(0.0).max(1.0));
+        takes.filter(|&seconds| seconds >= LONG).fold(0.0, f64::max)
+    }
+
     /// The mean of `of` over the limits of a file with `size` bytes.
     pub(super) fn mean(&self, size: f64, of: impl Fn(Option<f64>) -> f64) -> f64 {
         if self.0.is_empty() || size < LARGE as f64 {
@@ -63,4 +82,16 @@ impl FileRates {
         let ranks = (0..RANKS).map(|i| (i as f64 + 0.5) / RANKS as f64);
         ranks.map(|r| of(self.limit(size, r))).sum::<f64>() / RANKS as f64
     }
+}
+
+/// The limits of the two files of a connection. In the records both were in progress at the same time, but played files
+/// follow one another. So if both have a limit, they share the time of the larger one, at one rate.
+pub(super) fn one_after_the_other(bytes: [u64; 2], limits: [Option<Rate>; 2]) -> [Option<Rate>; 2] {
+    let [Some(up), Some(down)] = limits else {
+        return limits;
+    };
+    let [up_bytes, down_bytes] = bytes.map(|n| n.max(1) as f64);
+    let larger = if up_bytes > down_bytes { up } else { down };
+    let rate = larger.scale((up_bytes + down_bytes) / up_bytes.max(down_bytes));
+    [Some(rate); 2]
 }

@@ -371,6 +371,21 @@ fn records_that_are_there_twice_are_told() {
     assert!(!told(&twice));
     let again: Vec<Record> = once.iter().chain(&once).copied().collect();
     assert!(told(&again));
+    // One in a hundred packets of full size, twenty of each connection within a second: the next one is no copy.
+    let packets = once.iter().flat_map(|r| (0..20).map(move |n| (r, n)));
+    let sampled: Vec<Record> = packets
+        .map(|(r, n)| {
+            let mut packet = *r;
+            packet.sampling = 100.0;
+            packet.forward.packets = 1;
+            packet.forward.bytes = 1_500;
+            packet.forward.flags = Some(0x10);
+            packet.forward.first += n * SECOND / 20;
+            packet.forward.last = packet.forward.first;
+            packet
+        })
+        .collect();
+    assert!(!told(&sampled));
 }
 
 /// The directions of connections come from exporters whose clocks differ by two seconds.

@@ -132,17 +132,57 @@ fn a_few_long_downloads_among_short_ones_load_the_intervals_that_they_loaded() {
 #[test]
 fn a_run_that_begins_after_a_round_leaves_room_for_its_files() {
     let model = downloads();
+    // The downloads take longer than the round.
     let playback = Playback {
+        compression: 2.0,
         cycle: true,
         ..Playback::default()
     };
     let plan = Plan::new(&model, &playback).unwrap();
     assert!(plan.is_limited());
-    let after = Player::after_round(plan.clone(), 1, Share::ALL, 2);
+    let mut earlier = Player::new(plan.clone(), 2, Share::ALL);
+    let left: f64 = earlier.files[1].as_ref().unwrap().next.iter().sum();
+    assert!(left > 1e6, "{left}");
+    let end = Time::ZERO + plan.round();
+    while earlier.pop(end).is_some() {}
+    let after = Player::after_round(plan, 1, Share::ALL, &earlier);
     let sent: f64 = after.before[1].iter().sum();
-    let before = Player::new(plan, 2, Share::ALL);
-    let left: f64 = before.files[1].as_ref().unwrap().next.iter().sum();
     assert_eq!(sent, left);
+}
+
+/// Both directions of a connection were in progress for all of its 100 s.
+#[test]
+fn files_of_one_connection_together_take_as_long_as_in_the_records() {
+    for [up, down] in [
+        [4_000_000, 36_000_000],
+        [36_000_000, 4_000_000],
+        [9_000_000; 2],
+    ] {
+        let one = |i: u16| {
+            let first = 5.0 + 2.0 * f64::from(i);
+            let mut record = connection(i, [first, first + 100.0], down);
+            let packets = up / 1_448 + 2;
+            record.reverse = Some(Uniflow {
+                packets,
+                bytes: up + 40 * packets,
+                ..record.forward
+            });
+            record
+        };
+        let model = learnt((0..200).map(one).collect());
+        let due = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+        assert!(due.len() > 100);
+        for t in due {
+            let takes = |i: usize| {
+                let rate = t.limits[i].expect("a limit").bps() as f64 / 8.0;
+                [t.up, t.down][i] as f64 / rate
+            };
+            let all = takes(0) + takes(1);
+            assert!((all / 100.0 - 1.0).abs() < 0.01, "{all} s: {t:?}");
+        }
+        let longest = Plan::new(&model, &Playback::default()).unwrap().longest();
+        assert!((100.0..200.0).contains(&longest), "{longest}");
+    }
 }
 
 #[test]
