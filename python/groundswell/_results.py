@@ -33,6 +33,8 @@ KEPT = {
     "measures": "a program that reports measures ([[foreground.reported]])",
     "estimates": "a foreground of kind probe",
     "waterfall": "run.keep.waterfall = true",
+    "rtts": "run.keep.rtts = true",
+    "gaps": "run.keep.gaps = true",
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
 
@@ -379,6 +381,16 @@ class Run:
     def waterfall(self) -> Frame:
         """How the time of each request divides into causes."""
         return self.table("waterfall")
+
+    @property
+    def rtts(self) -> Frame:
+        """Round trips of the packets of the foreground's connections, at their senders."""
+        return self.table("rtts")
+
+    @property
+    def gaps(self) -> Frame:
+        """How long senders of the foreground were idle between two windows."""
+        return self.table("gaps")
 
     def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
         """A figure of the report as an editable Altair chart: `cdf`, `slowdown`, `scales`, `scales-up`, `time`, `time-up` or,

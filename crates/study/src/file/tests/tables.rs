@@ -4,7 +4,7 @@ use rhai::Scope;
 
 use super::super::{script, traffic};
 use swell_base::Direction;
-use swell_experiment::observe::MeasureSample;
+use swell_experiment::observe::{MeasureSample, Shown};
 
 use super::*;
 
@@ -86,6 +86,32 @@ fn tables() -> Tables {
             compressed: 1,
             ..nothing()
         }],
+        rtts: [
+            (0.1, Direction::Up),
+            (0.3, Direction::Up),
+            (0.4, Direction::Down),
+            (0.6, Direction::Up),
+        ]
+        .map(|(at, direction)| RoundTrip {
+            connection: 0,
+            direction,
+            shown: Shown::Data,
+            at,
+            rtt: at / 2.0,
+        })
+        .to_vec(),
+        gaps: [
+            (0.1, Direction::Up),
+            (0.3, Direction::Down),
+            (0.5, Direction::Up),
+        ]
+        .map(|(at, direction)| WindowGap {
+            connection: 0,
+            direction,
+            at,
+            gap: at / 4.0,
+        })
+        .to_vec(),
         ..Observations::default()
     };
     let facts = Facts {
@@ -143,6 +169,14 @@ fn numbers_by_hand() {
         ("up.synchrony", 0.5),
         ("up.synchrony_alone", 0.25),
         ("up.compressed", 0.125),
+        // Of those sent this way, without the one in the warm-up.
+        ("up.rtts.count", 2.0),
+        ("up.rtts.mean", 0.225),
+        ("up.rtts.quantile(1)", 0.3),
+        ("up.rtts.cdf[1][1]", 1.0),
+        ("up.after(0.5).rtts.mean", 0.3),
+        ("up.gaps.count", 1.0),
+        ("up.gaps.mean", 0.125),
         ("up.foreground.packets", 4.0),
         ("up.foreground.wait", 0.002),
         ("up.foreground.size", 75.0),
