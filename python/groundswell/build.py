@@ -2038,12 +2038,19 @@ class Keep(Table):
     flows: bool | None = None
     """Table `flows`: a row per background connection. Default: true."""
 
+    gaps: bool | None = None
+    """Table `gaps`: how long senders of the foreground were idle between two windows. Simulated only."""
+
     packets: bool | None = None
     """Directory `packets`: a pcapng file per run with the headers of every packet that arrives at the
     bottleneck. Default: false."""
 
     records: Exporter | None = None
     """Directory `records`: flow records (IPFIX) per run, as a router on the link would export them.
+    Simulated only."""
+
+    rtts: bool | None = None
+    """Table `rtts`: the round trip of each packet of the foreground's connections, at its sender.
     Simulated only."""
 
     synchrony: bool | None = None
