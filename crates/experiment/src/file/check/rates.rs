@@ -71,7 +71,7 @@ fn asks<'f>(file: &'f File, part: &'f Part) -> Asked {
     Direction::BOTH.map(|d| {
         let rate = Some(taken[d]).filter(|&bps| bps > 0.0);
         // A rate that is taken from elsewhere is zero in the file.
-        let own = own[d].filter(|(_, rate)| *rate > Rate::default());
+        let own = own[d].filter(|(_, asked)| *asked > Rate::default());
         own.or(rate.map(|bps| ("rate", Rate::from_bps_f64(bps))))
     })
 }
