@@ -153,12 +153,12 @@ fn request_times_of(
         .beside
         .extend(aside.judged.into_iter().chain(aside.beside));
     let p99 = rare::p99(asked, pairs.paired, &COMPLETION_TIME, [over, under]);
-    let into = if by_size {
+    let of_all = if by_size {
         &mut found.beside
     } else {
         &mut rare
     };
-    into.extend(p99);
+    of_all.extend(p99);
     if !found.has(&MEAN_TIME) {
         let mut means = Found {
             paired: pairs.paired,
