@@ -7,7 +7,7 @@ use std::path::Path;
 use swell_experiment::{Backend, Plan, Simulator, VERSION};
 
 /// The version, and a digest of its results.
-const KNOWN: (&str, u64) = ("0.1.0+2", 6_601_031_390_587_700_431);
+const KNOWN: (&str, u64) = ("0.1.0+3", 17_430_778_940_742_153_404);
 
 const EXPERIMENT: &str = r#"
 name = "version"
@@ -26,6 +26,15 @@ name = "learnt"
 kind = "learnt"
 model = "access-link"
 rate = "6Mbit"
+[[background]]
+name = "flow-level"
+kind = "learnt"
+model = "isi-2pm"
+rate = "3Mbit"
+[[background]]
+name = "on-off"
+kind = "on-off"
+rate = "2Mbit"
 [[background]]
 name = "poisson"
 kind = "poisson"

@@ -13,7 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use swell_experiment::file::{File, Foreground};
-use swell_experiment::measure::{FAILURES, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source};
+use swell_experiment::measure::{
+    COMPLETION_TIME, FAILURES, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
+};
 use swell_stats::Estimate;
 use swell_verdict::{
     Answer, BackgroundVerdict, ForegroundVerdict, Known, LEVEL, PERCENTILES, Statistic, Verdict,
@@ -146,7 +148,7 @@ impl FromStr for Threshold {
         let times = || {
             let known = ["p5", "p50", "p90", "p95"];
             let one = known.iter().position(|p| subject == [*p]);
-            one.ok_or(wrong(subject[0], "p5, p50, p90 or p95"))
+            one.ok_or(wrong(subject[0], "p5, p50, p90, p95 or p99"))
         };
         let measure = || {
             let percentile = |p: &str| p.strip_prefix('p')?.parse().ok().map(|p: f64| p / 100.0);
@@ -161,6 +163,13 @@ impl FromStr for Threshold {
             }
         };
         let of = match parts[at_quantity] {
+            // p99 is a percentile of a measure, with enough requests.
+            "slowdown" if subject == ["p99"] => {
+                Of::Ratio(COMPLETION_TIME.name.to_string(), Some(0.99))
+            }
+            "seconds" if subject == ["p99"] => {
+                Of::Value(COMPLETION_TIME.name.to_string(), Some(0.99))
+            }
             "slowdown" => Of::Slowdown(times()?),
             "seconds" => Of::Seconds(times()?),
             "ratio" => measure().map(|(name, p)| Of::Ratio(name, p))?,

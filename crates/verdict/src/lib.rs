@@ -58,6 +58,7 @@ mod numbers;
 mod own;
 mod packets;
 mod parametric;
+mod rare;
 mod ratios;
 mod requests;
 mod samples;

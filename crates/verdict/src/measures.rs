@@ -1,10 +1,9 @@
 //! Judges each measure of a foreground under two conditions, by where its values come from.
 
-use super::answer::{DECISIVE, MARGIN, PERCENTILES, RARE};
+use super::answer::{DECISIVE, PERCENTILES};
 use super::condition::{Condition, Pairs, pairs, times};
-use super::judge::{Judgement, Statistic, enough};
 use super::own::Asked;
-use super::ratios::{bounded, pooled};
+use super::ratios::bounded;
 use super::requests::{
     bytes_differ, durations_are_constant, few_take_most, long_unfinished, mean_time,
     more_are_cut_off, most_is_unfinished, waits,
@@ -13,11 +12,11 @@ use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
 };
 use super::values::{Found, Groups, levels, value};
-use super::{sizes, validity};
+use super::{rare, sizes, validity};
 use swell_experiment::measure::{COMPLETION_TIME, GOODPUT, MEAN_TIME, REQUEST_RATE, Source};
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
-use swell_stats::{Observation, PairedRatio};
+use swell_stats::Observation;
 
 /// Judges the measures in `asked` as ratios of one condition to another.
 pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
@@ -129,7 +128,8 @@ fn request_times_of(
         ..Found::default()
     };
     // Percentiles of several sizes together depend on how many of each there are in a run.
-    let by_size = sizes::judge(asked, pairs, found);
+    let mut rare = Vec::new();
+    let by_size = sizes::judge(asked, pairs, found, &mut rare);
     if few_take_most(over) || few_take_most(under) {
         found.open.extend(most_is_unfinished(pairs));
         found.mean(&MEAN_TIME, pairs, |_, run| match by_size {
@@ -152,48 +152,25 @@ fn request_times_of(
     found
         .beside
         .extend(aside.judged.into_iter().chain(aside.beside));
-    if !by_size {
-        found
-            .judged
-            .extend(rare_harm(asked, pairs, [over, under], found));
-    }
-}
-
-/// The mean and p99 of the times of requests, each where it shows a difference and no other percentile does: an outage
-/// may harm one request in fifty. They never show that nothing differs, so chance in a few long requests leaves no answer
-/// open.
-fn rare_harm(
-    asked: &Asked,
-    pairs: &Pairs<'_>,
-    [over, under]: [&[Vec<Observation>]; 2],
-    found: &Found,
-) -> Vec<Judgement> {
-    let times = || (found.judged.iter()).filter(|j| j.measure == COMPLETION_TIME.name);
-    let last = Statistic::Percentile(DECISIVE[DECISIVE.len() - 1]);
-    let shown = |j: &Judgement| j.ratio.value.ln().abs() > MARGIN.ln_1p();
-    // Without the last one, `Found::seen_beyond` says what is seen there.
-    if !times().any(|j| j.statistic == last) || times().any(shown) {
-        return Vec::new();
-    }
-    let mut rare = Found {
-        paired: pairs.paired,
-        ..Found::default()
+    let p99 = rare::p99(asked, pairs.paired, &COMPLETION_TIME, [over, under]);
+    let of_all = if by_size {
+        &mut found.beside
+    } else {
+        &mut rare
     };
+    of_all.extend(p99);
     if !found.has(&MEAN_TIME) {
-        rare.mean(&MEAN_TIME, pairs, |_, run| mean_time(pairs, run, |_| true));
-    }
-    if enough(over, RARE) && enough(under, RARE) {
-        let levels = [over, under].map(|of| pooled(&asked.bootstrap, of, &[RARE]).pop().flatten());
-        let ratio = match pairs.paired {
-            true => PairedRatio::of(over, under, RARE),
-            false => PairedRatio::independent(over, under, RARE),
+        let mut means = Found {
+            paired: pairs.paired,
+            ..Found::default()
         };
-        let statistic = Statistic::Percentile(RARE);
-        let judged = ratio.map(|ratio| Judgement::new(&COMPLETION_TIME, statistic, ratio, levels));
-        rare.judged.extend(judged);
+        means.mean(&MEAN_TIME, pairs, |_, run| match by_size {
+            true => sizes::mean_as_listed(asked, pairs, run),
+            false => mean_time(pairs, run, |_| true),
+        });
+        rare.extend(means.judged);
     }
-    rare.judged.retain(Judgement::apart);
-    rare.judged
+    rare::judge(found, rare, by_size);
 }
 
 /// The times to first byte of the requests in each run, capped at `end` seconds.

@@ -7,7 +7,9 @@ use swell_base::Bytes;
 
 use super::answer::{LEVEL, MARGIN};
 use super::condition::{Pairs, request_time};
+use super::judge::Judgement;
 use super::own::Asked;
+use super::rare::p99;
 use super::ratios::bounded;
 use super::requests::{few_take_most, mean_time};
 use super::values::{Found, Groups, TIME_OF, levels, value};
@@ -23,8 +25,14 @@ const MOST_SIZES: usize = 4;
 const SELDOM: f64 = 0.2;
 
 /// Judges the requests of each size by themselves, if a client requests several sizes in turn, and returns whether it
-/// judged all of them. Percentiles of all requests together may lie between two sizes, or within one only.
-pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool {
+/// judged all of them. Percentiles of all requests together may lie between two sizes, or within one only. `rare` gets what
+/// shows harm to few requests.
+pub(super) fn judge(
+    asked: &Asked,
+    pairs: &Pairs<'_>,
+    found: &mut Found,
+    rare: &mut Vec<Judgement>,
+) -> bool {
     let distinct: BTreeSet<Bytes> = asked.sizes.iter().copied().collect();
     if distinct.len() < 2 || distinct.len() > MOST_SIZES {
         return false;
@@ -56,6 +64,7 @@ pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool
                 found.quantiles(&measure, &over, &under, level);
             }
         }
+        rare.extend(p99(asked, pairs.paired, &measure, [&over, &under]));
         // As of all requests together: what makes few of them wait for long shows in the mean only.
         if few_take_most(&over) || few_take_most(&under) {
             let mut average = MEAN_TIME;

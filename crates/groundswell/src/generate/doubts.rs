@@ -13,7 +13,7 @@ const DRAINED: f64 = 3.0;
 /// A share of datagrams above this that did not arrive causes a warning.
 const LOST: f64 = 0.01;
 /// Datagrams of so many seconds may still be on their way when a run is cut off.
-const ON_THE_WAY: f64 = 1.0;
+const ON_THE_WAY: f64 = 0.2;
 
 /// A note if the last transfers took much longer than the traffic that was planned, in seconds.
 pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
@@ -252,10 +252,10 @@ pub(crate) mod tests {
         let mut lost = told([500, 0], [0, 0]);
         lost.lost.push("a".into());
         assert_eq!(played(&lost), []);
-        // A run of nine seconds that was cut off: the datagrams of one second may be on their way.
+        // A run of nine seconds that was cut off: the datagrams of a fifth of a second may be on their way.
         let cut_off = |agents: &Agents| datagrams_lost(agents, EndCause::Duration).len();
-        assert_eq!(cut_off(&told([500, 50], [100, 890])), 0);
-        assert_eq!(cut_off(&told([500, 50], [100, 870])), 1);
+        assert_eq!(cut_off(&told([500, 50], [100, 970])), 0);
+        assert_eq!(cut_off(&told([500, 50], [100, 960])), 1);
         // What is not known any more has arrived.
         let mut late = told([500, 50], [100, 900]);
         if let Some(statistics) = &mut late.servers[0].statistics {

@@ -6,6 +6,11 @@ fn read(text: &str) -> Result<Threshold, Unreadable> {
 
 #[test]
 fn thresholds_read() {
+    // p99 is a percentile of the measure.
+    assert_eq!(
+        read("p99.slowdown > 2").unwrap().of,
+        read("time.p99.ratio > 2").unwrap().of
+    );
     let t = read("p95.slowdown.high > 1.5").unwrap();
     assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), IntervalEnd::High));
     assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
@@ -244,7 +249,7 @@ fn what_is_only_a_bound_never_passes_for_a_number() {
 fn mistakes_are_told_with_their_column() {
     let column = |text: &str| read(text).unwrap_err().column;
     assert_eq!(column("p95.slowdown"), 13);
-    assert_eq!(column("p99.slowdown > 1"), 1);
+    assert_eq!(column("p98.slowdown > 1"), 1);
     assert_eq!(column("p95.speed > 1"), 5);
     assert_eq!(column("p95 > 1"), 5);
     assert_eq!(column("p95.slowdown.mid > 1"), 14);

@@ -237,6 +237,17 @@ fn a_jam_that_either_size_meets_shows_in_the_mean_of_both() {
     assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
 }
 
+/// One jam among fifty requests, so short that few of them do not take most of the time.
+#[test]
+fn a_short_jam_of_few_of_two_sizes_shows_in_the_mean_of_both() {
+    let v = judged(&jams(|replication, index| {
+        (index % 50 == 7 + replication % 2).then_some(0.3)
+    }));
+    let mean = measure(&v, "mean time");
+    assert!(mean.is_some_and(Judgement::worse), "{mean:?}");
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+}
+
 /// A program that fetches 200 kB, or 1 kB after a fetch that was slow.
 #[test]
 fn a_program_that_asks_for_less_is_not_faster() {

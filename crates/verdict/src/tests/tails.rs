@@ -221,3 +221,24 @@ fn harm_to_one_request_in_fifty_is_harm() {
     let v = hung(100, 0.1);
     assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
 }
+
+/// One request in a hundred is larger, and a run beside traffic holds one small request less: p99 lies in the gap between
+/// them.
+#[test]
+fn a_gap_between_two_kinds_at_p99_is_no_harm() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        let beside = run.cell.background == "learnt";
+        run.observed.requests.truncate(101);
+        if beside {
+            run.observed.requests.truncate(100);
+        }
+        for r in &mut run.observed.requests {
+            let took = if r.index == 99 { 1.4 } else { 1.0 };
+            r.last_byte = r.start + took;
+            r.observed_until = r.last_byte;
+        }
+    }
+    let v = judged(&results);
+    assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+}

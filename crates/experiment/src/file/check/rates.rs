@@ -70,7 +70,9 @@ fn asks<'f>(file: &'f File, part: &'f Part) -> Asked {
     };
     Direction::BOTH.map(|d| {
         let rate = Some(taken[d]).filter(|&bps| bps > 0.0);
-        own[d].or(rate.map(|bps| ("rate", Rate::from_bps_f64(bps))))
+        // A rate that is taken from elsewhere is zero in the file.
+        let own = own[d].filter(|(_, asked)| *asked > Rate::default());
+        own.or(rate.map(|bps| ("rate", Rate::from_bps_f64(bps))))
     })
 }
 

@@ -28,7 +28,7 @@ fn said(manifest: &Manifest, code: Code) -> Vec<&str> {
 /// The rates of the parts are known only when they are measured.
 #[test]
 fn a_mix_of_packets_that_overloads_the_link_is_doubted() {
-    let base = "[[background]]\nname = \"base\"\nkind = \"cbr\"\nrate = \"8Mbit\"\n";
+    let base = "[[background]]\nname = \"base\"\nkind = \"learnt\"\nmodel = \"access-link\"\nrate = \"8Mbit\"\n";
     let packets = |name: &str| {
         format!("[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"match:base\"\n")
     };

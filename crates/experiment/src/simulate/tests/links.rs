@@ -257,7 +257,7 @@ fn a_background_is_measured_where_it_flows() {
 }
 
 /// 3 Mbit/s come to a link of 4 Mbit/s from another link, and 3 Mbit/s enter there: a third of all packets is lost. Both
-/// take their rate from another background, because a file that gives such rates is refused.
+/// take their rate from learnt traffic, because a file that gives such rates is refused.
 #[test]
 fn a_packet_that_crosses_two_links_counts_once_where_losses_are_measured() {
     let links = link("a", "20Mbit", 1_000_000) + &link("b", "4Mbit", 1_000_000);
@@ -267,6 +267,7 @@ fn a_packet_that_crosses_two_links_counts_once_where_losses_are_measured() {
         )
     };
     let backgrounds = part("base", "3Mbit", "\"b\"")
+        .replace("\"cbr\"", "\"learnt\"\nmodel = \"access-link\"")
         + &part("through", "match:base", "\"b\", \"a\"")
         + &part("cross", "match:base", "\"b\"")
         + "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"through\", \"cross\"]\n[run]";
