@@ -43,9 +43,13 @@ impl Ends {
         let mut sends: BTreeMap<usize, Vec<Direction>> = BTreeMap::new();
         sends.entry(client).or_default().push(Direction::Up);
         sends.entry(server).or_default().push(Direction::Down);
-        let tap = |(link, sends)| {
+        let tap = |(link, directions)| {
             let ends = self.clone();
-            let tap: Box<dyn Tap> = Box::new(At { ends, own, sends });
+            let tap: Box<dyn Tap> = Box::new(At {
+                ends,
+                own,
+                sends: directions,
+            });
             (link, tap)
         };
         sends.into_iter().map(tap).collect()

@@ -133,8 +133,8 @@ impl RunParts {
         if let (Some(ends), Some(own), Some([client, .., server] | [client @ server])) =
             (&ends, foreground, route)
         {
-            for (link, tap) in ends.taps([client.link, server.link], own as u32) {
-                world.set_tap_on(link, tap);
+            for (link, end) in ends.taps([client.link, server.link], own as u32) {
+                world.set_tap_on(link, end);
             }
         }
         let mut recorders = Vec::new();
