@@ -111,9 +111,19 @@ fn offered(model: &FlowModel, bench: &RouterBench, seed: u64) -> Option<f64> {
         while let Some(due) = player.pop(at) {
             let Due::Transfer(t) = due else { continue };
             let bits = t.down as f64 / SEGMENT * FRAME * 8.0;
-            let begin = free.max(t.at.as_secs_f64());
-            free = begin + bits / line;
-            served += (free.min(to) - begin.max(from)).max(0.0) * line;
+            let at = t.at.as_secs_f64();
+            // A file with a rate of its own goes beside the others.
+            let own = t.limits[1].map(|limit| limit.bps() as f64);
+            let (begin, rate) = match own.filter(|limit| *limit < line) {
+                Some(limit) => (at, limit),
+                None => {
+                    let begin = free.max(at);
+                    free = begin + bits / line;
+                    (begin, line)
+                }
+            };
+            let over = begin + bits / rate;
+            served += (over.min(to) - begin.max(from)).max(0.0) * rate;
         }
     }
     Some(served / (to - from))
@@ -129,6 +139,11 @@ mod tests {
 
     /// A connection per second, by thirty host pairs in turn, with files from 1 to 500 kB.
     fn many() -> FlowModel {
+        lasting(500_000_000)
+    }
+
+    /// The same files, each in so many nanoseconds.
+    fn lasting(nanos: i64) -> FlowModel {
         let mut configurator = Configurator::new(Options::default());
         for i in 0..3_000i64 {
             // File sizes from 1 to 500 kB.
@@ -147,7 +162,7 @@ mod tests {
                     bytes: payload + 52 * packets,
                     flags: Some(0x1b),
                     first: start,
-                    last: start + 500_000_000,
+                    last: start + nanos,
                 },
                 reverse: None,
                 continues: false,
@@ -192,6 +207,24 @@ mod tests {
             );
             assert_eq!(model.tcp.sources.hosts(), HOSTS);
         }
+    }
+
+    /// Files that took 100 s each are played at their own rates, up to 40 kbit/s: those of a few sessions are far from what
+    /// a line of 50 Mbit/s could serve at once.
+    #[test]
+    fn files_with_rates_of_their_own_offer_no_more() {
+        let bench = bench(50_000_000, 2);
+        let [slow, fast] = [100_000_000_000, 500_000_000].map(|nanos| {
+            let model = with_sessions(&lasting(nanos), 20, bench.duration);
+            offered(&model, &bench, 1).expect("it has sessions")
+        });
+        assert!(
+            slow < 40e3 * 1.05 * 20.0 * 12.0 && slow < fast / 2.0,
+            "{slow} {fast}"
+        );
+        let model = at_rate(&lasting(100_000_000_000), &bench, 0.6, 1);
+        let found = offered(&model, &bench, 1).expect("it has sessions");
+        assert!((found / 30e6 - 1.0).abs() < 0.03, "{found}");
     }
 
     #[test]
