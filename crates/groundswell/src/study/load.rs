@@ -111,13 +111,13 @@ fn offered(model: &FlowModel, bench: &RouterBench, seed: u64) -> Option<f64> {
         while let Some(due) = player.pop(at) {
             let Due::Transfer(t) = due else { continue };
             let bits = t.down as f64 / SEGMENT * FRAME * 8.0;
-            let at = t.at.as_secs_f64();
+            let start = t.at.as_secs_f64();
             // A file with a rate of its own goes beside the others.
             let own = t.limits[1].map(|limit| limit.bps() as f64);
             let (begin, rate) = match own.filter(|limit| *limit < line) {
-                Some(limit) => (at, limit),
+                Some(limit) => (start, limit),
                 None => {
-                    let begin = free.max(at);
+                    let begin = free.max(start);
                     free = begin + bits / line;
                     (begin, line)
                 }
