@@ -208,6 +208,9 @@ fn condition(
         both.into_iter()
             .flat_map(|c| c.runs.iter().flatten().copied())
     };
+    let mut listed = runs[0].experiment.background.iter();
+    let idle = listed.find(|b| b.is_none());
+    let idle = idle.map(|none| Condition::new(runs[0], name, none, &bootstrap));
     let asked = Asked {
         directions: own::directions(foregrounds.first().copied(), &paths, all()),
         datagrams: foregrounds.iter().any(|f| f.is_open_loop()) && own::are_timed(all()),
@@ -225,7 +228,9 @@ fn condition(
             .fold(0.0, f64::max),
         bootstrap,
         paths,
-    };
+        paced: false,
+    }
+    .with_idle(idle.as_ref());
     let mut judged = judgements(&asked, &second, &first);
     let mut withheld = validity::in_common(&second, &first, &judged);
     for (i, side) in [&first, &second].into_iter().enumerate() {

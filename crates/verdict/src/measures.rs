@@ -123,6 +123,9 @@ fn request_times_of(
         // For example a download with a time limit: it takes as long with background traffic, but receives less.
         found.mean(&GOODPUT, pairs, value);
     }
+    if asked.paced {
+        found.open.extend(paces_itself(asked, pairs));
+    }
     let mut aside = Found {
         paired: pairs.paired,
         ..Found::default()

@@ -11,6 +11,7 @@ use swell_stats::Bootstrap;
 
 use super::condition::Condition;
 use super::judge::Statistic;
+use super::streams::answers_are_paced;
 
 /// What the verdict asks about a foreground.
 pub(super) struct Asked {
@@ -34,6 +35,8 @@ pub(super) struct Asked {
     pub silent: Option<&'static str>,
     /// The sizes of the objects that its clients request in turn; empty if they are no such list.
     pub sizes: Vec<Bytes>,
+    /// Whether it is a program whose answers come at a pace of the server's, as without traffic they show.
+    pub paced: bool,
 }
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
@@ -169,7 +172,8 @@ impl Asked {
         let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
         let paths = paths.unwrap_or_default();
         let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
-        Asked {
+        let idle = conditions.iter().find(|c| c.background.is_none());
+        let asked = Asked {
             directions: directions(own().next(), &paths, all().copied()),
             datagrams: own().any(|f| f.is_open_loop()) && are_timed(all().copied()),
             useful: own().all(|f| f.program().is_none()) && know_useful(all().copied()),
@@ -180,7 +184,15 @@ impl Asked {
             end: file.run.duration.as_secs_f64(),
             bootstrap,
             paths,
-        }
+            paced: false,
+        };
+        asked.with_idle(idle)
+    }
+
+    /// The same, knowing the runs without traffic.
+    pub(super) fn with_idle(mut self, idle: Option<&Condition<'_>>) -> Asked {
+        self.paced = idle.is_some_and(|idle| answers_are_paced(&self, idle));
+        self
     }
 
     /// Whether this is a program that sent nothing over the network in any of these runs.

@@ -3,10 +3,11 @@
 use swell_base::Direction;
 use swell_stats::mean;
 
-use super::condition::Pairs;
+use super::condition::{Condition, Pairs};
 use super::own::{Asked, HEADERS, Own, WORD};
 use swell_experiment::measure::{BUILT_IN, Measure};
-use swell_experiment::observe::Request;
+use swell_experiment::observe::{LinkTotals, Request};
+use swell_experiment::store::RunResult;
 
 /// A foreground that carries more than this many times the bytes of its responses does more than make requests.
 const ELSEWHERE: u64 = 2;
@@ -47,6 +48,48 @@ pub(super) fn are_exchanges(asked: &Asked, pairs: &Pairs<'_>) -> bool {
         && payload <= INITIAL_WINDOW * requests().count() as u64
 }
 
+/// What a transfer carries per round trip at least once slow start is over, bytes: a window without scaling (RFC 9293).
+const WINDOW: f64 = 65_535.0;
+
+/// What a loss may leave of a window: a segment.
+const SEGMENT: f64 = 1_460.0;
+
+/// An answer that takes more than this many times as long as the network needs for it waits for its server.
+const FAR: f64 = 2.0;
+
+/// Whether most answers of a program come at a pace of the server's, as live feeds do: in the runs without traffic, most
+/// of a request's time lies after the first byte, and is far longer than its bytes take over the link and in slow start.
+/// The last byte of such an answer is late by what it alone waits for, whatever the parts before it waited for.
+pub(super) fn answers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
+    let round_trip = idle.propagation[0] + idle.propagation[1];
+    let (mut paced, mut all) = (0, 0);
+    for run in idle.runs.iter().flatten().filter(|_| asked.program) {
+        let way = asked.main(run);
+        let rates = way.iter().filter_map(|own| link(run, own)).map(|l| l.rate);
+        let rate = rates.fold(f64::INFINITY, f64::min);
+        let window = match way.iter().any(|own| own.dropped > 0) {
+            true => SEGMENT,
+            false => WINDOW,
+        };
+        for r in &run.observed.requests {
+            let bytes = r.bytes as f64;
+            let slow_start = (bytes / INITIAL_WINDOW as f64).ln_1p() / std::f64::consts::LN_2;
+            let needed = round_trip * (1.0 + slow_start + bytes / window) + bytes * 8.0 / rate;
+            // NaN where no byte was seen.
+            let (answer, whole) = (r.last_byte - r.first_byte, r.last_byte - r.start);
+            paced += usize::from(2.0 * answer >= whole && answer > FAR * needed);
+            all += 1;
+        }
+    }
+    2 * paced > all
+}
+
+/// The direction of the link that these counts are of.
+fn link<'r>(run: &'r RunResult, own: &Own<'_>) -> Option<&'r LinkTotals> {
+    let mut links = run.observed.links.iter();
+    links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))
+}
+
 /// A stream that uses less than this share of an otherwise idle link is not limited by the link.
 const PACED: f64 = 0.5;
 
@@ -57,11 +100,8 @@ pub(super) fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
     let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
     let reports = asked.measures.iter().any(itself);
     let shares = pairs.under.iter().filter_map(|run| {
-        let share = |own: &Own<'_>| {
-            let mut links = run.observed.links.iter();
-            let link = links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))?;
-            Some(own.departed as f64 * 8.0 / own.duration / link.rate)
-        };
+        let share =
+            |own: &Own<'_>| Some(own.departed as f64 * 8.0 / own.duration / link(run, own)?.rate);
         let main = asked.main(run);
         main.iter().filter_map(share).max_by(f64::total_cmp)
     });

@@ -12,6 +12,7 @@ mod equal;
 mod laws;
 mod lost;
 mod open;
+mod paced;
 mod sizes;
 mod steady;
 mod suites;
@@ -140,6 +141,7 @@ fn asked() -> Asked {
         useful: false,
         silent: None,
         sizes: Vec::new(),
+        paced: false,
     }
 }
 
