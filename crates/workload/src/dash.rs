@@ -90,6 +90,7 @@ pub struct Dash {
 
 #[derive(Debug)]
 struct Viewing {
+    viewer: u32,
     asked: Time,
     over: bool,
     conn: Option<Conn>,
@@ -133,6 +134,7 @@ impl Dash {
     fn begin(&mut self, now: Time, viewer: u32, actions: &mut Vec<Action>) {
         let (v, watched) = (self.viewings.len() as u32, self.config.watched());
         self.viewings.push(Viewing {
+            viewer,
             asked: now,
             over: false,
             conn: None,
@@ -177,6 +179,7 @@ impl Dash {
             let open = Open {
                 client: config.client,
                 server: config.server,
+                hosts: [u64::from(viewing.viewer) + 1, 1],
                 ..Open::default()
             };
             actions.push(Action::Connect(conn, Box::new(open)));

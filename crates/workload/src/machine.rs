@@ -111,6 +111,9 @@ pub struct Open {
     pub client: Access,
     /// Path between the bottleneck and the server.
     pub server: Access,
+    /// Names of the client and the server, where their access paths have no keys; 0 = hosts of this connection alone. For
+    /// taps: the network ignores them.
+    pub hosts: [u64; 2],
     /// Application class, as an index into the model's classes; 0 without a model. For taps: the network ignores it.
     pub class: u32,
     /// Cap on the client's receive window, bytes; 0 = the profile's.

@@ -317,6 +317,7 @@ impl Page {
                     let open = Open {
                         client: config.client,
                         server: config.server,
+                        hosts: [b as u64 + 1, u64::from(host) + 1],
                         ..Open::default()
                     };
                     actions.push(Action::Connect(conn, Box::new(open)));

@@ -151,6 +151,7 @@ impl Stream {
         let open = Open {
             client: config.client,
             server: config.server,
+            hosts: [viewer + 1, 1],
             ..Open::default()
         };
         actions.push(Action::Datagrams(Conn(conn as u32), Box::new(open)));

@@ -264,6 +264,7 @@ impl Structural {
             // Connections to the same host of the model share an access path, in each copy of a session.
             client: access(client, host(0, session.client)),
             server: access(server, host(1, connection.server)),
+            hosts: [host(0, session.client), host(1, connection.server)],
             class: session.class,
             client_window: connection.client_window,
             server_window: connection.server_window,

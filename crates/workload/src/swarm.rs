@@ -306,6 +306,7 @@ impl Swarm {
         let open = Open {
             client: self.config.client,
             server: self.config.remotes[i].access,
+            hosts: [1, i as u64 + 1],
             ..Open::default()
         };
         actions.push(Action::Connect(conn, Box::new(open)));

@@ -120,6 +120,7 @@ impl Web {
                 let open = Open {
                     client: config.client,
                     server: config.server,
+                    hosts: [c as u64 + 1, 1],
                     ..Open::default()
                 };
                 actions.push(Action::Connect(conn, Box::new(open)));

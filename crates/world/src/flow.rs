@@ -16,7 +16,8 @@ pub struct Parties {
     pub conn: Conn,
     /// Application class, as numbered by the workload.
     pub class: u32,
-    /// Keys of the client's and the server's access paths. Equal keys mean the same host.
+    /// Keys of the client's and the server's access paths, or else their names in the workload. Equal ones mean the same
+    /// host; 0 is another one each time.
     pub hosts: [u64; 2],
     /// The client is on the right of the tapped link.
     pub from_right: bool,

@@ -146,4 +146,6 @@ mod congested;
 #[cfg(test)]
 mod law;
 #[cfg(test)]
+mod named;
+#[cfg(test)]
 mod tests;

@@ -80,8 +80,9 @@ pub(super) fn source(role: Role, part: &Playing, tcp: &Arc<Config>) -> Source {
     Source {
         tcp: Arc::clone(tcp),
         classes: part.ports(),
-        // The ports of iperf (version 2) and of a web server.
+        // The ports of HTTP/3, of iperf (version 2) and of a web server.
         port: match role {
+            _ if tcp.quic => 443,
             Role::Background => 5001,
             Role::Foreground => 80,
         },

@@ -185,7 +185,10 @@ impl World {
             workload,
             conn,
             class: open.class,
-            hosts: [open.client.key, open.server.key],
+            hosts: [0, 1].map(|end| match [open.client.key, open.server.key][end] {
+                0 => open.hosts[end],
+                key => key,
+            }),
             from_right: open.from_right,
             tcp,
             wire: open.wire,
