@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod deliveries;
+mod filling;
 mod imitations;
 mod rates;
 mod traces;
@@ -216,25 +217,25 @@ impl Plan {
         all.map(|(name, input)| (name, &input.facts))
     }
 
-    /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
-    /// rate, and those that may lose packets: bursts, models of datagrams, mixes with traffic that does not slow down,
-    /// and a rate that was measured on another path.
+    /// The backgrounds that must first be measured alone, as far as the file tells: those that another one matches, those
+    /// that are scaled to a rate, and those that may lose packets: bursts, models of datagrams, mixes with traffic that
+    /// does not slow down, a rate that was measured on another path, and packets that nearly fill a link.
     pub fn to_measure(&self) -> Vec<&Part> {
-        let matched: Vec<&str> = self
-            .file
-            .background
-            .iter()
-            .filter_map(|b| b.matches())
-            .collect();
         let all = self.file.background.iter().map(|b| &b.0);
-        let may_lose = |b: &Part| {
-            let mixed = !b.parts().is_empty()
-                && (self.file.leaves(b).into_iter())
-                    .any(|leaf| leaf.is_open_loop() || self.plays_datagrams(leaf));
-            b.may_lose() || mixed || self.plays_datagrams(b) || self.matches_elsewhere(b)
-        };
-        all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || may_lose(b))
+        all.filter(|b| self.is_to_measure(b, &BTreeMap::new()))
             .collect()
+    }
+
+    /// Whether it must be measured alone, by what is known of the rates that it may match.
+    pub(crate) fn is_to_measure(&self, b: &Part, measured: &BTreeMap<String, Measured>) -> bool {
+        let mut others = self.file.background.iter();
+        let matched = others.any(|other| other.matches() == Some(b.name()));
+        let mixed = !b.parts().is_empty()
+            && (self.file.leaves(b).into_iter())
+                .any(|leaf| leaf.is_open_loop() || self.plays_datagrams(leaf));
+        let may_lose =
+            b.may_lose() || mixed || self.plays_datagrams(b) || self.matches_elsewhere(b);
+        matched || b.is_scaled() || may_lose || self.may_fill(b, measured) == Some(true)
     }
 
     /// Whether it never slows down, and takes the rate of a background with another path or other windows. Links of its
@@ -253,11 +254,15 @@ impl Plan {
             })
     }
 
-    /// The same in the order in which they can be measured: first those that do not need the rates of others.
+    /// The same in the order in which they can be measured: first those that do not need the rates of others. Whether
+    /// packets must be measured whose rate is that of another one shows only when that one is.
     pub(crate) fn measuring_stages(&self) -> Vec<Vec<&Part>> {
         let mut stages: Vec<Vec<&Part>> = Vec::new();
         let mut known = BTreeMap::new();
-        for background in self.to_measure() {
+        let none = BTreeMap::new();
+        let all = self.file.background.iter().map(|b| &b.0);
+        let may = |b: &&Part| self.is_to_measure(b, &none) || self.may_fill(b, &none).is_none();
+        for background in all.filter(may) {
             let stage = self.depth(background, &mut known);
             stages.resize_with(stages.len().max(stage + 1), Vec::new);
             stages[stage].push(background);

@@ -51,17 +51,10 @@ impl Plan {
         up + down
     }
 
-    /// Whether most bytes of a background's model are those of datagrams, which do not slow down.
-    fn is_mostly_datagrams(&self, background: &Part) -> bool {
-        self.datagram_share(background) > 0.5
-    }
-
-    /// Whether a background plays a flow-level model that is mostly datagrams. What is lost of them shows only when it
-    /// is measured.
+    /// Whether most bytes of a background's model are those of datagrams, which do not slow down. What is lost of them
+    /// shows only when it is measured.
     pub(super) fn plays_datagrams(&self, background: &Part) -> bool {
-        let input = self.inputs.get(background.name());
-        input.is_some_and(|input| matches!(input.data, Data::Flows(_)))
-            && self.is_mostly_datagrams(background)
+        self.datagram_share(background) > 0.5
     }
 
     /// Share of the bytes of a background's model that datagrams carry; 0 for a background without a model.

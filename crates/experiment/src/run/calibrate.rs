@@ -134,10 +134,13 @@ pub(super) fn calibrate(
         warnings: Vec::new(),
     };
     let stages = plan.measuring_stages();
-    let pieces = pieces(plan, stages.iter().map(Vec::len).sum());
+    let pieces = pieces(plan, plan.to_measure().len());
     for stage in stages {
         let mut jobs: Vec<Job<'_>> = Vec::with_capacity(stage.len());
         for background in stage {
+            if !plan.is_to_measure(background, &calibration.measured) {
+                continue;
+            }
             jobs.push(begin(plan, background, &calibration.measured)?);
         }
         let site = Site {

@@ -229,3 +229,55 @@ fn loads_are_counted_at_one_link_although_another_becomes_the_slowest() {
     );
     assert_eq!(doubts(&change("30s", "10Mbit")), Vec::<String>::new());
 }
+
+/// Packets that fill their queue lose some of them, whether the file says their rate or another background has it.
+#[test]
+fn packets_that_nearly_fill_a_link_are_measured_for_losses() {
+    let scratch = tempfile::tempdir().unwrap();
+    let names = |text: &str| -> Vec<String> {
+        let plan = plan(&scratch, text);
+        let all = plan.to_measure().into_iter();
+        all.map(|b| b.name().to_owned()).collect()
+    };
+    let packets = |rate: &str| {
+        with(&format!(
+            "[[background]]\nname = \"packets\"\nkind = \"poisson\"\nrate = \"{rate}\"\n"
+        ))
+    };
+    assert_eq!(names(&packets("16Mbit")), ["learnt"]);
+    assert_eq!(names(&packets("19Mbit")), ["learnt", "packets"]);
+    let falls = packets("16Mbit").replace(
+        "rtt = \"40ms\"",
+        "rtt = \"40ms\"\n[[network.change]]\nat = \"12s\"\nrate = \"8Mbit\"",
+    );
+    assert_eq!(names(&falls), ["learnt", "packets"]);
+
+    // The rate of the matched one shows when that is measured.
+    let short = |rate: &str| {
+        let full = format!(
+            "[[background]]\nname = \"full\"\nkind = \"cbr\"\ntransport = \"tcp\"\nrate = \"{rate}\"\n\
+             [[background]]\nname = \"packets\"\nkind = \"poisson\"\nrate = \"match:full\"\n"
+        );
+        let text = with(&full).replace("rtt = \"40ms\"", "rtt = \"40ms\"\nqueue = \"10pkt\"");
+        simulated(&text)
+    };
+    let lossy = short("19.8Mbit");
+    let doubts = said(&lossy, Code::OpenLoopLoss);
+    assert_eq!(doubts.len(), 1, "{:?}", lossy.warnings);
+    assert!(doubts[0].contains("background packets"), "{doubts:?}");
+    let light = short("8Mbit");
+    assert_eq!(said(&light, Code::OpenLoopLoss), Vec::<&str>::new());
+    assert!(!light.measured.contains_key("packets"));
+}
+
+/// Datagrams of a model are lost with as many sessions as the file says, as well as with as many as make a rate.
+#[test]
+fn a_model_of_datagrams_is_measured_for_losses() {
+    let scratch = tempfile::tempdir().unwrap();
+    let calls = with(
+        "[[background]]\nname = \"calls\"\nkind = \"learnt\"\nmodel = \"calls\"\nsessions = 1\n",
+    );
+    let plan = plan(&scratch, &calls);
+    let names: Vec<&str> = plan.to_measure().iter().map(|b| b.name()).collect();
+    assert_eq!(names, ["learnt", "calls"]);
+}
