@@ -16,11 +16,13 @@ use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 pub(crate) mod agents;
 pub(crate) mod compare;
 pub(crate) mod flows;
+mod loads;
 pub(crate) mod study;
 pub(crate) mod top;
 pub(crate) mod under;
 
 use compare::judgement;
+use loads::loads;
 
 const WIDTH: usize = 80;
 
@@ -57,8 +59,8 @@ pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
         _ => "",
     };
     let table = match is_silent(&results.experiment, v) {
-        true => carried(v),
-        false => slowdowns(v),
+        true => carried(&results.experiment, v),
+        false => slowdowns(&results.experiment, v),
     };
     let nothing_compared = v.backgrounds.iter().all(|b| b.compared().next().is_none());
     let alone = match nothing_compared {
@@ -75,9 +77,9 @@ pub(crate) fn is_silent(experiment: &File, v: &ForegroundVerdict) -> bool {
 }
 
 /// Percentiles and slowdowns of a foreground, a row per background.
-fn slowdowns(v: &ForegroundVerdict) -> String {
+fn slowdowns(file: &File, v: &ForegroundVerdict) -> String {
     if v.backgrounds.iter().all(|b| b.requests == 0) {
-        return carried(v);
+        return carried(file, v);
     }
     let mut table = table(&[
         "background",
@@ -95,7 +97,7 @@ fn slowdowns(v: &ForegroundVerdict) -> String {
                 requests += &format!("\n{n} {what}");
             }
         }
-        let mut row = vec![shortened(&b.background, 12), rate(b.load_bps[1]), requests];
+        let mut row = vec![shortened(&b.background, 12), loads(file, b), requests];
         // Few requests allow no statement beyond the median.
         let told = |q: &Quantile| q.p == 0.5 || b.requests >= FEW;
         row.extend(b.quantiles.iter().map(|q| match told(q) {
@@ -112,10 +114,10 @@ fn slowdowns(v: &ForegroundVerdict) -> String {
 }
 
 /// The table of rates, for a foreground without requests.
-fn carried(v: &ForegroundVerdict) -> String {
+fn carried(file: &File, v: &ForegroundVerdict) -> String {
     let mut text = list(&["background", "Mbit/s"]);
     for b in &v.backgrounds {
-        text.add_row([shortened(&b.background, 12), rate(b.load_bps[1])]);
+        text.add_row([shortened(&b.background, 12), loads(file, b)]);
     }
     format!(
         "{}: Mbit/s carried down\n{text}{}",
