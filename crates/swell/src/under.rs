@@ -17,7 +17,7 @@ use swell_emulate::backend::{Exit, Input, Settings};
 use swell_experiment::Results;
 use swell_host::Rights;
 use swell_host::scratch::Scratch;
-use swell_verdict::{Answer, Verdict};
+use swell_verdict::{Answer, Remedy, Verdict};
 
 use self::line::{Line, rates};
 use crate::cli::UnderArgs;
@@ -209,29 +209,39 @@ fn code(exits: &[Exit]) -> u8 {
     }
 }
 
-/// What to do where too few requests leave the answer open: more runs of one request each would take long.
-fn more_requests(verdict: &Verdict) -> Option<String> {
+/// What to do where an answer is open: more runs of one request each would take long, and no number of requests tells
+/// how late a stream comes.
+fn remedy(verdict: &Verdict) -> Option<String> {
     let all = verdict.foregrounds.iter().flat_map(|f| &f.backgrounds);
-    let few = all.filter(|b| {
-        let lacks = |reason: &String| reason.contains(" requests are too few for ");
-        b.matters == Some(Answer::Unclear) && b.requests > 0 && b.open.iter().any(lacks)
+    let open = all.filter(|b| b.matters == Some(Answer::Unclear));
+    let known = open.filter_map(|b| Some((b.remedy?, b.replications.max(1))));
+    // Those of one program are alike, but for how many requests there were.
+    let least = known.min_by_key(|(remedy, _)| match remedy {
+        Remedy::Measure => 0,
+        Remedy::Requests { seen, .. } => *seen,
     });
-    let fewest = few.min_by_key(|b| b.requests)?;
-    Some(hint(fewest.requests, fewest.replications.max(1)))
+    least.map(|(remedy, runs)| hint(remedy, runs))
 }
 
-/// How to get a p90 after so many requests in so many runs.
-fn hint(requests: usize, runs: usize) -> String {
-    format!(
-        "hint: p90 needs {NEEDED} requests beside each background, and there were {requests}: make {} or more in each \
-         run, in a loop, or --compare {}",
-        NEEDED.div_ceil(runs),
-        (NEEDED * runs).div_ceil(requests)
-    )
+/// The same for a background with so many runs.
+fn hint(remedy: Remedy, runs: usize) -> String {
+    match remedy {
+        Remedy::Measure => "hint: let the program print how late what it gets comes, and name that with --measure; \
+                            more runs tell no more"
+            .into(),
+        Remedy::Requests {
+            percentile,
+            seen,
+            wanted,
+        } => format!(
+            "hint: {} needs {wanted} requests beside each background, and there were {seen}: make {} or more in each \
+             run, in a loop, or --compare {}",
+            swell_stats::quantile_name(percentile),
+            wanted.div_ceil(runs),
+            (wanted * runs).div_ceil(seen.max(1))
+        ),
+    }
 }
-
-/// Requests without which there is no p90: ten beyond it.
-const NEEDED: usize = 100;
 
 fn say(args: &UnderArgs, done: &Done) {
     let Done {
@@ -252,7 +262,7 @@ fn say(args: &UnderArgs, done: &Done) {
     }
     if args.compare.is_some() {
         crate::run::foregrounds(results, verdict);
-        if let Some(hint) = more_requests(verdict) {
+        if let Some(hint) = remedy(verdict) {
             out::say(&crate::tables::wrapped(&hint));
         }
     } else if !args.quiet {
@@ -273,9 +283,28 @@ mod tests {
     /// A program of one request each run is told how to get a p90.
     #[test]
     fn too_few_requests_have_a_way_out() {
-        assert!(hint(10, 10).contains("make 10 or more in each run, in a loop, or --compare 100"));
-        assert!(hint(5, 5).contains("make 20 or more in each run, in a loop, or --compare 100"));
-        assert!(hint(40, 10).contains("--compare 25"));
+        let said = |percentile, seen, wanted, runs| {
+            let remedy = Remedy::Requests {
+                percentile,
+                seen,
+                wanted,
+            };
+            hint(remedy, runs)
+        };
+        let p90 = said(0.9, 10, 100, 10);
+        assert!(
+            p90.contains("make 10 or more in each run, in a loop, or --compare 100"),
+            "{p90}"
+        );
+        assert!(said(0.9, 40, 100, 10).contains("--compare 25"));
+        // No fewer than there were.
+        let p95 = said(0.95, 185, 200, 5);
+        assert!(p95.contains("p95 needs 200"), "{p95}");
+        assert!(
+            p95.contains("make 40 or more in each run, in a loop, or --compare 6"),
+            "{p95}"
+        );
+        assert!(hint(Remedy::Measure, 5).contains("--measure"));
     }
 
     #[test]

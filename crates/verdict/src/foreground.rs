@@ -16,7 +16,7 @@ use super::parametric::Comparison;
 use super::ratios::Known;
 use super::side::Paragraph;
 use super::suite::Suite;
-use super::values::TIME_OF;
+use super::values::{Remedy, TIME_OF};
 use super::{drift, validity};
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::Results;
@@ -84,6 +84,9 @@ pub struct BackgroundVerdict {
     pub withheld: Vec<String>,
     /// Why nobody may say that nothing differs, though a difference that is shown would stand.
     pub open: Vec<String>,
+    /// What would let it be judged, where that is known.
+    #[serde(skip)]
+    pub remedy: Option<Remedy>,
     /// Whether it changes any measure by more than the margin; `None` for the reference.
     pub matters: Option<Answer>,
 }
@@ -196,6 +199,7 @@ pub(super) fn background(
         judged: found.judged,
         beside: found.beside,
         open: found.open,
+        remedy: found.remedy,
     }
 }
 

@@ -93,6 +93,7 @@ pub use parametric::Comparison;
 pub use ratios::Known;
 pub use side::Paragraph;
 pub use suite::{Candidate, Suite};
+pub use values::Remedy;
 
 /// The answers, one foreground after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::requests::{
     more_are_cut_off, most_is_unfinished, waits,
 };
 use super::streams::{
-    are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
+    are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests,
 };
 use super::values::{Found, Groups, levels, value};
 use super::{rare, sizes, validity};
@@ -110,12 +110,12 @@ fn request_times_of(
             false => found.mean(&GOODPUT, pairs, value),
         }
         found.request_rate(asked, &REQUEST_RATE, pairs);
-        found.open.extend(paces_itself(asked, pairs));
+        found.paces_itself(asked, pairs);
         return;
     }
     if most_bytes_are_in_no_request(asked, pairs) {
         if !most_bytes_pass_during_requests(pairs) {
-            found.open.extend(paces_itself(asked, pairs));
+            found.paces_itself(asked, pairs);
         }
         // For example a program that makes one request and then streams: request times do not cover the stream.
         found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d));
@@ -124,7 +124,7 @@ fn request_times_of(
         found.mean(&GOODPUT, pairs, value);
     }
     if asked.paced {
-        found.open.extend(paces_itself(asked, pairs));
+        found.paces_itself(asked, pairs);
     }
     let mut aside = Found {
         paired: pairs.paired,

@@ -9,6 +9,7 @@ use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::numbers::digits;
 use super::own::Asked;
 use super::ratios::pooled;
+use super::streams::paces_itself;
 use swell_experiment::measure::{Better, Measure, Source};
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
@@ -31,8 +32,26 @@ pub(super) struct Found {
     pub beside: Vec<Judgement>,
     /// Reasons why something could not be judged. Any such reason rules out the answer "nothing differs".
     pub open: Vec<String>,
+    /// What would let it be judged, where a reason is that it cannot.
+    pub remedy: Option<Remedy>,
     /// Whether runs are paired.
     pub paired: bool,
+}
+
+/// What lets a measure be judged that a reason leaves open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Remedy {
+    /// A measure that the program reports itself.
+    Measure,
+    /// More requests.
+    Requests {
+        /// The percentile of their times that is missing, 0..1.
+        percentile: f64,
+        /// How many there are beside the background, or without it where these are fewer.
+        seen: usize,
+        /// How many the percentile wants.
+        wanted: usize,
+    },
 }
 
 /// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
@@ -101,12 +120,39 @@ impl Found {
         // `side::judged_up_to` tells how far it was judged.
         if median && !tail {
             let reason = tail_is_missing(measure, [over, under], 1);
+            self.remedied(measure, [over, under], 1);
             // Two measures of the same requests lack the same tail.
             if !self.open.contains(&reason) {
                 self.open.push(reason);
             }
-        } else if tail {
-            self.open.extend(self.seen_beyond(measure, [over, under]));
+        } else if tail && let Some(reason) = self.seen_beyond(measure, [over, under]) {
+            self.open.push(reason);
+            self.remedied(measure, [over, under], DECISIVE.len() - 1);
+        }
+    }
+
+    /// Notes that more requests would show the percentile of a measure with index `i` in [`DECISIVE`], if too few are why
+    /// it was not judged.
+    fn remedied(&mut self, measure: &Measure, groups: [&[Vec<Observation>]; 2], i: usize) {
+        let percentile = asked_for(measure)[i];
+        let counts = groups.map(|of| of.iter().map(Vec::len).sum::<usize>());
+        let of_requests = measure.source != Source::Samples && !measure.name.starts_with(TIME_OF);
+        let wanted = (MIN_TAIL_SAMPLES / (1.0 - DECISIVE[i])).round() as usize;
+        let seen = counts[0].min(counts[1]);
+        if of_requests && (1..wanted).contains(&seen) && self.remedy.is_none() {
+            self.remedy = Some(Remedy::Requests {
+                percentile,
+                seen,
+                wanted,
+            });
+        }
+    }
+
+    /// Leaves it open where a program sends at a pace of its own.
+    pub(super) fn paces_itself(&mut self, asked: &Asked, pairs: &Pairs<'_>) {
+        if let Some(reason) = paces_itself(asked, pairs) {
+            self.open.push(reason);
+            self.remedy = Some(Remedy::Measure);
         }
     }
 

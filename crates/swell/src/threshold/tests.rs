@@ -69,6 +69,7 @@ fn known(requests: usize, withheld: &[&str]) -> BackgroundVerdict {
         beside: Vec::new(),
         withheld: withheld.iter().map(|&w| w.into()).collect(),
         open: Vec::new(),
+        remedy: None,
         matters: Some(Answer::Unclear),
     }
 }
@@ -217,6 +218,7 @@ fn bound(low: f64) -> BackgroundVerdict {
         beside: Vec::new(),
         withheld: Vec::new(),
         open: Vec::new(),
+        remedy: None,
         matters: Some(Answer::Yes),
     }
 }
