@@ -1,6 +1,7 @@
 //! Random early detection (RED).
 
 mod config;
+mod keys;
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ pub use config::{
     RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
     RedWeight, RedWeightRule,
 };
+pub use keys::{RedKeys, RedSet};
 
 /// Random early detection: arriving packets are dropped or marked with a probability that grows with the average queue.
 #[derive(Clone, Debug)]
