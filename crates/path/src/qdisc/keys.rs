@@ -82,6 +82,46 @@ pub(super) fn control(at: &str, target: Dur, interval: Dur, found: &mut Findings
     }
 }
 
+/// Requires an upper threshold `max` that is no empty queue, and a lower one `min` that is not above it.
+pub(super) fn thresholds(
+    key: &dyn Fn(&str) -> String,
+    min: QueueLimit,
+    max: QueueLimit,
+    found: &mut Findings,
+) {
+    found.limit(key("max"), max);
+    if above(min, max) {
+        found.add(
+            key("min"),
+            format!("the lower threshold ({min}) is above the upper one ({max})"),
+            "",
+        );
+    }
+}
+
+/// Whether a limit is above another of the same unit; false for different units.
+fn above(a: QueueLimit, b: QueueLimit) -> bool {
+    use QueueLimit::{Bdp, Bytes, Packets, Time};
+    match (a, b) {
+        (Packets(a), Packets(b)) => a > b,
+        (Bytes(a), Bytes(b)) => a > b,
+        (Time(a), Time(b)) => a > b,
+        (Bdp(a), Bdp(b)) => a > b,
+        _ => false,
+    }
+}
+
+/// A threshold in packets of `mean` bytes, on a link of `rate`.
+pub(super) fn packets(limit: QueueLimit, rate: Rate, mean: f64) -> f64 {
+    match limit {
+        QueueLimit::Packets(n) => n as f64,
+        QueueLimit::Bytes(b) => b.0 as f64 / mean,
+        QueueLimit::Time(t) => rate.carried_in(t).0 as f64 / mean,
+        // Unreachable: the plan has converted these to bytes, because the RTT is not known here.
+        QueueLimit::Bdp(_) => f64::INFINITY,
+    }
+}
+
 // The following conversions cannot saturate, because the check of the file has bounded the values.
 
 /// A checked number in 16 bits.

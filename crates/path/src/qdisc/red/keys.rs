@@ -125,7 +125,7 @@ impl Keys for RedKeys {
             RedSet::Ns2Modern => RedConfig::ns2_modern(),
         };
         let mean_packet = self.mean_packet.map_or(set.mean_packet, keys::small);
-        let packets = |limit| packets(limit, rate, f64::from(mean_packet.max(1)));
+        let packets = |limit| keys::packets(limit, rate, f64::from(mean_packet.max(1)));
         RedConfig {
             thresholds: match (self.min, self.max, self.target_delay) {
                 (Some(min), Some(max), _) => RedThresholds::Packets {
@@ -172,14 +172,7 @@ impl RedKeys {
                 );
             }
             (Some(min), Some(max)) => {
-                found.limit(key("max"), max);
-                if std::mem::discriminant(&min) == std::mem::discriminant(&max) && above(min, max) {
-                    found.add(
-                        key("min"),
-                        format!("the lower threshold ({min}) is above the upper one ({max})"),
-                        "",
-                    );
-                }
+                keys::thresholds(key, min, max, found);
                 if self.target_delay.is_some() {
                     found.add(
                         key("target_delay"),
@@ -192,18 +185,6 @@ impl RedKeys {
         if self.target_delay == Some(Dur::ZERO) {
             found.add(key("target_delay"), "no delay is no target", "5ms is usual");
         }
-    }
-}
-
-/// Whether a limit is above another of the same unit.
-fn above(a: QueueLimit, b: QueueLimit) -> bool {
-    use QueueLimit::{Bdp, Bytes, Packets, Time};
-    match (a, b) {
-        (Packets(a), Packets(b)) => a > b,
-        (Bytes(a), Bytes(b)) => a > b,
-        (Time(a), Time(b)) => a > b,
-        (Bdp(a), Bdp(b)) => a > b,
-        _ => false,
     }
 }
 
@@ -230,16 +211,5 @@ fn check_adaptation(key: &dyn Fn(&str) -> String, a: RedAdaptive, found: &mut Fi
             format!("the floor ({}) is above the ceiling ({})", floor, a.ceiling),
             "",
         );
-    }
-}
-
-/// A threshold in packets of `mean` bytes, on a link of `rate`.
-fn packets(limit: QueueLimit, rate: Rate, mean: f64) -> f64 {
-    match limit {
-        QueueLimit::Packets(n) => n as f64,
-        QueueLimit::Bytes(b) => b.0 as f64 / mean,
-        QueueLimit::Time(t) => rate.carried_in(t).0 as f64 / mean,
-        // Unreachable: the plan has converted these to bytes, because the RTT is not known here.
-        QueueLimit::Bdp(_) => f64::INFINITY,
     }
 }
