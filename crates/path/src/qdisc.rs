@@ -3,6 +3,7 @@
 //! Each discipline has one file: its keys in experiment files with their checks, its configuration, and its queue. The
 //! list `disciplines!` joins them. Other code knows disciplines by the methods of [`DisciplineKeys`] and [`Discipline`].
 
+mod choke;
 mod classifier;
 mod codel;
 mod drr;
@@ -24,6 +25,7 @@ use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
 use keys::Keys;
 
+pub use choke::{Choke, ChokeConfig, ChokeKeys};
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
 pub use drr::{Drr, DrrClasses, DrrConfig, DrrKeys};
@@ -207,6 +209,9 @@ disciplines! {
     FqCoDel = "fq-codel", FqCoDelConfig => FqCoDelConfig => FqCoDel;
     /// Proportional integral controller, enhanced (RFC 8033).
     Pie = "pie", PieConfig => PieConfig => Pie;
+    /// RED that also compares each arrival with a random packet that waits, and drops both where they
+    /// are of one flow.
+    Choke = "choke", ChokeKeys => ChokeConfig => Choke;
 }
 
 /// Properties of the link that a discipline serves.

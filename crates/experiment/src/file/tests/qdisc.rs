@@ -2,9 +2,9 @@
 
 use swell_base::{QueueLimit, Rate};
 use swell_path::{
-    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig, PieDelay,
-    PriorityConfig, RedAdaptive, RedConfig, RedMeasure, RedSpacing, RedThresholds, RedVictim,
-    RedWeight, RedWeightRule,
+    ChokeConfig, Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig,
+    PieDelay, PriorityConfig, RedAdaptive, RedConfig, RedMeasure, RedSpacing, RedThresholds,
+    RedVictim, RedWeight, RedWeightRule,
 };
 
 use crate::file::qdisc::QdiscSpec;
@@ -29,6 +29,10 @@ fn a_name_alone_has_the_documented_defaults() {
         of("q = 'fq-codel'"),
         Discipline::FqCoDel(FqCoDelConfig::default())
     );
+    let choke = ChokeConfig {
+        red: RedConfig::classic(),
+    };
+    assert_eq!(of("q = 'choke'"), Discipline::Choke(choke));
     assert_eq!(of("q = 'pie'"), Discipline::Pie(PieConfig::default()));
     for (name, set) in [
         ("classic", RedConfig::classic()),
@@ -127,6 +131,16 @@ fn parameters_arrive_where_they_belong() {
             limits: vec![QueueLimit::Packets(9)],
         })
     );
+    let Discipline::Choke(choke) =
+        of("q = { kind = 'choke', min = '3ms', max = '9kB', ecn = true }")
+    else {
+        panic!("no CHOKe")
+    };
+    let thresholds = RedThresholds::Packets {
+        min: 6.0,
+        max: 18.0,
+    };
+    assert!(choke.red.ecn && choke.red.thresholds == thresholds);
     let Discipline::CoDel(codel) = of("q = { kind = 'codel', ecn = true }") else {
         panic!("no CoDel")
     };
