@@ -174,8 +174,8 @@ fn access_paths_may_differ() {
         );
         let one = run_with(network, &tcp, IDLE);
         for direction in [Up, Down] {
-            for own in handshakes(&one, direction) {
-                assert!((own - 0.06).abs() < 0.001, "{direction:?}: {own}");
+            for rtt in handshakes(&one, direction) {
+                assert!((rtt - 0.06).abs() < 0.001, "{direction:?}: {rtt}");
             }
         }
         let data: Vec<f64> = (one.rtts.iter().filter(|r| r.shown == Shown::Data))
