@@ -308,8 +308,8 @@ mod tests {
             samples: (0..4).map(|s| count(s, 100 * s, 0)).collect(),
             ..Seen::default()
         };
-        let rates = |seen: &Seen| -> Vec<f64> {
-            let all = seen.numbers(Dur::ZERO).into_iter();
+        let rates = |of: &Seen| -> Vec<f64> {
+            let all = of.numbers(Dur::ZERO).into_iter();
             all.filter(|n| n.name == "forwarded")
                 .map(|n| n.value)
                 .collect()

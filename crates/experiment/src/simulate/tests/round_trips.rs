@@ -209,6 +209,22 @@ fn access_links_are_part_of_the_round_trip() {
     assert!((up / down - 1.0).abs() < 0.1 && up > 0.02, "{up} {down}");
 }
 
+/// What observes links does not disturb what observes hosts.
+#[test]
+fn a_waterfall_may_be_kept_as_well() {
+    let web = "kind = \"web\"\nobject = \"50kB\"";
+    let [alone, both] = ["", "waterfall = true,"].map(|more| {
+        let text = format!(
+            "name = \"two\"\n{LINK}\n[[foreground]]\nname = \"web\"\n{web}\n[[background]]\nname = \"one\"\n{IDLE}\n\
+             [run]\nreplications = 1\nwarmup = \"1s\"\nduration = \"5s\"\nkeep = {{ {more} rtts = true, gaps = true }}"
+        );
+        run_of(&text, 0).1
+    });
+    assert!(!both.waterfall.is_empty() && alone.waterfall.is_empty());
+    assert!(!both.rtts.is_empty() && both.rtts == alone.rtts);
+    assert_eq!(both.gaps, alone.gaps);
+}
+
 /// Without the keys there are no tables.
 #[test]
 fn nothing_is_kept_unasked() {
