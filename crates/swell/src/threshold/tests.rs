@@ -194,8 +194,8 @@ fn names_that_do_not_exist_are_refused_before_the_runs() {
         check(&format!("{reference}:p90.seconds > 1")).unwrap();
         // p99 is known in comparisons only.
         for p99 in ["seconds", "slowdown"] {
-            let fail = check(&format!("{reference}:p99.{p99} > 1")).unwrap_err();
-            let hint = fail.hint.as_deref().unwrap();
+            let refused = check(&format!("{reference}:p99.{p99} > 1")).unwrap_err();
+            let hint = refused.hint.as_deref().unwrap();
             assert!(hint.contains("p5, p50, p90 and p95 are known"), "{hint}");
         }
     }
