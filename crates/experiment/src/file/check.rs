@@ -388,24 +388,17 @@ fn run(file: &File, found: &mut Findings) {
     if let Some(records) = &run.keep.records {
         records.check(|name| format!("run.keep.records.{name}"), found);
     }
-    // Round trips and gaps come from the same tap.
-    let ends = if run.keep.rtts {
-        "run.keep.rtts"
-    } else {
-        "run.keep.gaps"
-    };
     // A link has a single tap, so only one of these can use it.
     let looks = [
         ("run.keep.packets", run.keep.packets),
         ("run.keep.records", run.keep.records.is_some()),
         ("run.keep.waterfall", run.keep.waterfall),
-        (ends, run.keep.rtts || run.keep.gaps),
     ];
     let mut kept = looks.into_iter().filter(|l| l.1);
     if let (Some(_), Some((second, _))) = (kept.next(), kept.next()) {
         found.add(
             second,
-            "packets, flow records, a waterfall, and round trips with gaps are not kept of the same runs",
+            "packets, flow records and a waterfall are not kept of the same runs",
             "leave all but one of them out",
         );
     }
