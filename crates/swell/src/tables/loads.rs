@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn what_fills_the_uplink_is_told() {
-        let text = "name = \"x\"\n[network]\nrate = \"8Mbit\"\n[network.up]\nrate = \"1Mbit\"\n[[foreground]]\nkind = \"none\"\n\
-                    [[background]]\nname = \"b\"\nkind = \"greedy\"\n[run]\nduration = \"10s\"\n";
+        let text = "name = \"x\"\n[network]\nrate = \"8Mbit\"\n[network.up]\nrate = \"1Mbit\"\n[[foreground]]\nname = \"f\"\nkind = \"none\"\n\
+                    [[background]]\nname = \"b\"\nkind = \"greedy\"\n[run]\nduration = \"60s\"\n";
         let file = read(text, "x").unwrap();
         let carried = |load_bps| {
             let b = BackgroundVerdict {
