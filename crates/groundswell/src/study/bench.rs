@@ -65,7 +65,11 @@ impl<'r> Hosts<'r> {
         };
         let key = format!("{alike:?} {seed}");
         // Runs are one at a time, so nobody waits for this lock.
-        let known = || self.corrections.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || {
+            self.corrections
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         if let Some(known) = known().get(&key) {
             return Ok(*known);
         }
@@ -95,8 +99,8 @@ impl<'r> Hosts<'r> {
                 congestion,
             } => {
                 let model = self.learnt(model)?;
-                let of_share = |share: f64| -> Result<router::Load, String> {
-                    let model = at_rate(&model, bench, share, seed);
+                let of_share = |part: f64| -> Result<router::Load, String> {
+                    let model = at_rate(&model, bench, part, seed);
                     let plan = Plan::new(&model, &playback()).map_err(|e| e.to_string())?;
                     Ok(router::Load::Sessions {
                         plan: Arc::new(Model { plan, seed }),
@@ -106,7 +110,10 @@ impl<'r> Hosts<'r> {
                 let by = self.correction(bench, seed, || {
                     let trial = of_share(*share)?;
                     let seen = router::bench(self.rights, &settings, &trial, &|| false);
-                    Ok(correction(offered(&seen.map_err(why)?, bench), asked(bench)))
+                    Ok(correction(
+                        offered(&seen.map_err(why)?, bench),
+                        asked(bench),
+                    ))
                 })?;
                 of_share(share / by)?
             }

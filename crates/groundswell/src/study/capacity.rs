@@ -112,7 +112,7 @@ fn sessions(
     }
     wait(span.max(FRESH), || drop(controller.standing()));
     let after = active_in(&controller);
-    let (used, program) = (local.memory(), local.program());
+    let (used, pages) = (local.memory(), local.program());
     controller.stop();
     let (clients, servers) = controller.standing();
     both_stopped(&clients, &servers)?;
@@ -131,7 +131,7 @@ fn sessions(
     for (names, memory) in [
         (["idle_client", "idle_server"], idle),
         (["memory_client", "memory_server"], used),
-        (["program_client", "program_server"], program),
+        (["program_client", "program_server"], pages),
     ] {
         let both = names.into_iter().zip(memory.into_iter().flatten());
         capacity.extend(both.map(|(name, bytes)| (name, bytes as f64)));
