@@ -318,8 +318,44 @@ fn bursts_that_are_further_apart_than_intervals_do_not_tell_what_varies() {
         let entry = ledger.entries.iter().find(|e| e.id == id).unwrap();
         let finding = &entry.findings[0];
         assert_eq!(finding.verdict, Verdict::NotTested, "{id}");
-        assert!(finding.detail.contains("11.3 s apart"), "{}", finding.detail);
+        assert!(
+            finding.detail.contains("11.3 s apart"),
+            "{}",
+            finding.detail
+        );
     }
+}
+
+/// Lines with `late` keys are not known in the first pass, but they are runs of the study.
+#[test]
+fn progress_and_interruptions_tell_of_all_runs() {
+    let study = Bundled::named("router").unwrap();
+    let study = study.study(&Overrides::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        file: dir.path().join("runs.csv"),
+        jobs: 1,
+        fresh: false,
+        shard: None,
+    };
+    let known = Known(like_the_paper, Mutex::default());
+    let told = Mutex::new(Vec::new());
+    let tell = |p: Progress| told.lock().unwrap().push((p.kept, p.done, p.runs));
+    let until = |runs: usize| {
+        let enough = || known.1.lock().unwrap().len() >= runs;
+        let ended = study.run_on(Some(&known), &options, &tell, &enough);
+        (ended.unwrap(), std::mem::take(&mut *told.lock().unwrap()))
+    };
+    let stopped = |finished| GridOutcome::Interrupted { finished, runs: 27 };
+    let first = until(3);
+    assert_eq!(first.0, stopped(3));
+    assert_eq!(first.1, [(0, 0, 27), (0, 1, 27), (0, 2, 27), (0, 3, 27)]);
+    // Nine more of the first pass, then two that are set late: runs of the first pass were not there before.
+    let second = until(14);
+    assert_eq!(second.0, stopped(14));
+    let kept = |t: &(usize, usize, usize)| (t.0, t.2) == (3, 27);
+    assert!(second.1.iter().all(kept), "{:?}", second.1);
+    assert_eq!(until(usize::MAX).1.last(), Some(&(14, 27, 27)));
 }
 
 /// Not the generator's fault: it offers what the sessions did.
