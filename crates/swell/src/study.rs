@@ -259,7 +259,7 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     }
     out::warnings(&study.doubts);
     for ledger in &study.ledgers {
-        out::data(&tables::ledger(ledger, &study.reference));
+        out::data(&tables::study::ledger(ledger, &study.reference));
         out::data("");
     }
     // A study without claims answers by its pictures.
@@ -291,4 +291,52 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
         out::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_says_how_many_seeds_each_study_has() {
+        let all = crate::cli::Cli::command();
+        let studies = all.find_subcommand("study").unwrap();
+        // The number that a part of a study file sets. Reading whole studies takes minutes without optimisation.
+        let number = |text: &str| -> Option<u16> {
+            let mut values = text.lines().filter_map(|l| l.strip_prefix("seeds = "));
+            values.next()?.parse().ok()
+        };
+        for bundled in bundled::ALL {
+            let file = bundled.files.iter().find(|f| f.0 == bundled::STUDY);
+            let (begin, rest) = file.unwrap().1.split_once("\n[").unwrap();
+            let first_look = rest.split("\n[").find(|part| part.starts_with("quick]"));
+            let full = number(begin).unwrap();
+            let quick = first_look.and_then(number).unwrap_or(1);
+            let own = studies.find_subcommand(bundled.name).unwrap();
+            let mut arguments = own.get_arguments();
+            let seeds_of = arguments.find(|a| a.get_id() == "seeds").unwrap();
+            let said = seeds_of.get_help().unwrap().to_string();
+            let expected = match full == quick {
+                true => format!("Default: {full}"),
+                false => format!("Default: {full}, and {quick} with --quick"),
+            };
+            assert!(said.contains(&expected), "{}: {said}", bundled.name);
+        }
+    }
+
+    #[test]
+    fn runs_in_real_time_are_offered_neither_shards_nor_threads() {
+        let all = crate::cli::Cli::command();
+        let studies = all.find_subcommand("study").unwrap();
+        for (name, hidden) in [("router", true), ("harpoon", false)] {
+            let own = studies.find_subcommand(name).unwrap();
+            for id in ["shard", "jobs"] {
+                let mut arguments = own.get_arguments();
+                let found = arguments.find(|a| a.get_id() == id).unwrap();
+                assert_eq!(found.is_hide_set(), hidden, "{name} {id}");
+            }
+        }
+    }
 }
