@@ -7,6 +7,7 @@ use crate::hosts::Sample;
 use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
+use crate::users::Phase;
 
 impl Learner {
     /// Records the flow in a slot and leaves a tombstone.
@@ -25,6 +26,9 @@ impl Learner {
         };
         let state = std::mem::replace(&mut s.state, State::Closed(Box::new(ended)));
         let (hosts, place) = (s.hosts, s.place.take());
+        if let Some(place) = place {
+            self.users.moves(place, &mut s.phase, Phase::Over);
+        }
         let ipv6 = s.key.ipv6();
         let connection = match state {
             State::Asked(a) => {

@@ -18,7 +18,7 @@ use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::{Around, Flow as UdpFlow};
-use crate::users::Users;
+use crate::users::{Phase, Users};
 
 /// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
 /// to 64 s.
@@ -86,7 +86,7 @@ impl Learner {
             table: Table::new(),
             turn: 0,
             hosts,
-            users: Users::new(p.group_timeout, p.session_timeout, budget),
+            users: Users::new(&p, budget),
             thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
             passing: Passing::default(),
@@ -350,10 +350,12 @@ impl Learner {
         self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
-        if news.data
-            && let Some(place) = place
-        {
-            self.users.active(place, self.now);
+        if let Some(place) = place {
+            if news.data {
+                self.users.active(place, self.now);
+            }
+            let phase = t.phase(s.phase.after(from, h.payload > 0));
+            self.users.moves(place, &mut s.phase, phase);
         }
         self.passing
             .add(self.now, usize::from(!left), news.sent, news.lost);
@@ -490,6 +492,8 @@ impl Learner {
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
+            let phase = s.phase.after(from, true);
+            self.users.moves(place, &mut s.phase, phase);
         }
         from_a == s.a_is_left
     }
@@ -534,6 +538,7 @@ impl Learner {
             a_is_left: from_a == source_is_left,
             hosts: if client_sent { [src, dst] } else { [dst, src] },
             place: None,
+            phase: Phase::Asked,
         };
         self.table.insert(slot)
     }

@@ -11,6 +11,7 @@ use swell_traffic::{Wire, WireEnd};
 use crate::chunks::{Chunks, Data, Idle};
 use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
+use crate::users::Phase;
 
 mod acks;
 mod flight;
@@ -183,6 +184,16 @@ impl Tracked {
     /// Whether only stragglers can follow.
     pub(crate) fn closed(&self) -> bool {
         self.reset.is_some() || self.halves.iter().all(|h| h.fin)
+    }
+
+    /// What the user expects, where that was `phase` by the data alone. A client that closes after the answer does not
+    /// wait for the server to close, too.
+    pub(crate) fn phase(&self, phase: Phase) -> Phase {
+        let answered = phase == Phase::Answered;
+        match self.closed() || self.halves[1].fin || self.halves[0].fin && answered {
+            true => Phase::Over,
+            false => phase,
+        }
     }
 
     /// The initial sequence number of the client, if seen.
