@@ -72,6 +72,8 @@ pub(crate) struct Counts {
     pub(crate) link_rtt: Option<[Dur; 2]>,
     /// What was offered to thinning: sessions, connections, bytes from clients and from servers.
     pub(crate) offered: [f64; 4],
+    /// Sessions were dropped for the model's text not to be too long.
+    pub(crate) too_long: bool,
     /// Client paths and server paths.
     pub(crate) sides: [SideCounts; 2],
 }
@@ -558,9 +560,12 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             stood[1] += s.weight * (up + down);
         }
         let [_, offered, up, down] = c.offered;
+        let size = match c.too_long {
+            true => "of a size that is read again, 32 MiB of text",
+            false => "of the size asked for (`--budget`)",
+        };
         let kept = format!(
-            "{} of {} sessions are kept, class by class, for the model to be of the size asked for \
-             (`--budget`); their weights stand for {:.0} of {:.0} connections and {:.1} of {:.1} MB. Sizes of \
+            "{} of {} sessions are kept, class by class, for the model to be {size}; their weights stand for {:.0} of {:.0} connections and {:.1} of {:.1} MB. Sizes of \
              connections are {:.2} octaves off, those that hold the bytes {:.2}",
             thinning.kept,
             thinning.seen,

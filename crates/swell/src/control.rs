@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -266,9 +267,12 @@ impl Answer {
     fn of(seen: &Seen) -> Answer {
         let s = &seen.snapshot;
         let flows = seen.flows.iter().map(|f| Flow {
+            // The port of an IPv6 address follows brackets.
             name: format!(
-                "{} {}:{} > {}:{}",
-                f.protocol, f.client.0, f.client.1, f.server.0, f.server.1
+                "{} {} > {}",
+                f.protocol,
+                SocketAddr::from(f.client),
+                SocketAddr::from(f.server)
             ),
             age: s.at.since(f.start).as_secs_f64(),
             bytes: f.bytes,
@@ -319,8 +323,8 @@ fn found(which: &Which) -> Result<PathBuf, Fail> {
         )
         .hint("that of a comparison does not change; --pid PID means another one")),
         0 => {
-            Err(Fail::usage("no such emulation runs here")
-                .hint("swell under BACKGROUND -- COMMAND"))
+            Err(Fail::usage("no emulation that can be set or shown runs here")
+                .hint("swell under BACKGROUND -- COMMAND; a comparison (--compare) is left alone, so that all its runs are alike"))
         }
         _ => {
             let each = |(a, _): &(Answer, PathBuf)| format!("--pid {}   {}", a.pid, a.title);

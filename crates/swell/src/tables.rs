@@ -34,6 +34,11 @@ fn list(header: &[&str]) -> Table {
     list
 }
 
+/// Whether a table is too wide for a terminal.
+fn too_wide(table: &Table) -> bool {
+    table.lines().any(|line| line.chars().count() > WIDTH)
+}
+
 /// A table with several lines per row.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -388,6 +388,7 @@ impl Site<'_> {
             down_bps_each,
             expected_bps: Some(best.rate[1]),
             target_bps: job.search.target,
+            unyielding: job.unyielding,
             ..Measured::default()
         };
         *job.background.keys().pace().place(&mut measured) = best.pace;

@@ -324,8 +324,9 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
         program.insert("server".into(), Value::Table(own));
     }
     let replications = options.compare.map_or(1, i64::from);
+    let title = format!("{} under {}", name(first), options.link.title());
     file(
-        "under",
+        &title,
         &options.link,
         background,
         program,

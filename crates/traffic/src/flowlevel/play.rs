@@ -326,6 +326,12 @@ impl Plan {
             .sum()
     }
 
+    /// Number of datagram sources of all intervals: those that arrive one by one, and those active at once in each.
+    pub fn sources(&self) -> f64 {
+        let of = |u: &UdpPlan| u.arrivals.all() as f64 + u.slots().iter().sum::<u64>() as f64;
+        self.udp.iter().map(of).sum()
+    }
+
     /// Whether some files have a limit on their rate ([`Transfer::limits`]).
     pub fn is_limited(&self) -> bool {
         self.rates.iter().any(|r| !r.is_empty())

@@ -47,6 +47,15 @@ fn a_bridge_stands_for_a_day_with_any_background() {
     }
 }
 
+/// The page, the JUnit suite and the tables of a run have this name.
+#[test]
+fn a_run_is_named_after_what_it_tests() {
+    let text = typed(link("access-link", [None; 2]), None);
+    let file: Table = text.parse().unwrap();
+    assert_eq!(file["name"].as_str(), Some("true under access-link"));
+    Plan::resolve(&text, "under", Path::new(".")).unwrap();
+}
+
 #[test]
 fn a_comparison_holds_a_background_to_its_load() {
     let modelled = |own: Link, compare| {
