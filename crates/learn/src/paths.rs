@@ -356,6 +356,12 @@ fn few(m: &Measured, kind: Sample) -> Option<Rate> {
     capacity(m, kind, FEW_PAIRS)
 }
 
+/// Whether the RTTs of `a` are shorter than those of `b`.
+fn shorter(a: &Reservoir, b: &Reservoir) -> bool {
+    let typical = |r: &Reservoir| r.quantile(DATA_QUANTILE, |v, _| v);
+    typical(a) < typical(b)
+}
+
 /// The path as measured. `pooled`: loss ratios from and to the hosts of this role. `source`: capacity of
 /// the shared link that data come through on the other side.
 fn own_path(
@@ -373,6 +379,10 @@ fn own_path(
     let filled = if receives { down } else { up };
     let echo = m.get(Sample::Echo).filter(|_| filled.is_none());
     let (by_data, timed, q) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
+        // Few answers to data may all have waited for the receiver. The shortest echo is an upper bound, too.
+        (None, Some(data)) if data.seen < SOUND_RTT && echo.is_some_and(|e| shorter(e, data)) => {
+            (true, echo, DATA_QUANTILE)
+        }
         (None, Some(data)) => (true, Some(data), DATA_QUANTILE),
         (None, None) => (echo.is_some(), echo, DATA_QUANTILE),
         (handshake, _) => (false, handshake, 0.5),

@@ -110,6 +110,9 @@ const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
+/// What follows an ACK of everything counts as its answer only if it comes within this, nanoseconds. Later it is
+/// likely to be the application's next data.
+const WHOLE_WINDOW: u64 = 100_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
@@ -217,6 +220,26 @@ impl Tracked {
         least.filter(|_| self.rtt[1 - end].is_none())
     }
 
+    /// The time since the packet passed whose timestamp a packet of end `from` echoes, if that is an RTT.
+    fn echoed(&mut self, from: usize, at: u64, stamps: [u32; 2], h: &Header) -> Option<u64> {
+        let bulk = |end: usize| {
+            let full = self.halves[end].sizes.full(self.halves[1 - end].announced);
+            self.halves[end].flight.most() >= 2 * u64::from(full)
+        };
+        let to = &self.halves[1 - from];
+        // A receiver acknowledges data of a bulk transfer at once, and ACKs clock a sender that has data in flight.
+        // One without may send the next window then, or wait for its application.
+        let longest = if h.payload > 0 && bulk(from) || to.data_beyond(h.ack, to.data_next()) {
+            LONGEST_RTT
+        } else if bulk(1 - from) {
+            WHOLE_WINDOW
+        } else {
+            0
+        };
+        let syn = h.has(Header::SYN);
+        self.stamps.packet(from, at, stamps, longest, syn)
+    }
+
     /// End-to-end RTT if both its parts are known, nanoseconds.
     fn known(&self) -> Option<u64> {
         let part = |end: usize| self.rtt[1 - end].or(self.echo(end).map(|least| least.took));
@@ -297,7 +320,7 @@ impl Tracked {
         let losing = self.halves.iter().any(|half| half.lost_before > 0);
         if (losing || self.rtt.contains(&None))
             && let Some((value, echo)) = h.options.timestamps
-            && let Some(took) = self.stamps.packet(from, at, [value, echo])
+            && let Some(took) = self.echoed(from, at, [value, echo], h)
             && losing
             && h.payload > 0
         {

@@ -137,6 +137,50 @@ fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
     assert!(pauses > 50, "{pauses}");
 }
 
+/// A server that pushes a message now and then echoes what it received long before: that is no RTT. The client
+/// acknowledges each at once. Keep-alive probes are no answers either.
+#[test]
+fn pushes_are_no_round_trips() {
+    for (period, segments, probe) in [
+        (1_000, 1, false),
+        (1_000, 4, false),
+        (5_000, 1, false),
+        (10_000, 1, true),
+    ] {
+        let mut t = Tracked::new(0);
+        let stamp = |h: Header, value: u64, echo: u64| {
+            let mut h = h;
+            h.options.timestamps = Some(((value / MS) as u32, (echo / MS) as u32));
+            h
+        };
+        let (mut acked, mut seq) = (40 * MS, 10);
+        for i in 1..20 {
+            let at = i * period * MS;
+            for _ in 0..segments {
+                let h = stamp(header(Header::ACK, seq, 1, 1_460), at, acked);
+                t.packet(1, at, 1_512, &h, QUIET);
+                seq += 1_460;
+            }
+            acked = at + 4 * MS;
+            let h = stamp(header(Header::ACK, 1, seq, 0), acked, at);
+            t.packet(0, acked, 52, &h, QUIET);
+            if probe {
+                let at = at + period / 2 * MS;
+                let h = stamp(header(Header::ACK, seq - 1, 1, 0), at, acked);
+                t.packet(1, at, 52, &h, QUIET);
+                acked = at + 4 * MS;
+                let h = stamp(header(Header::ACK, 1, seq, 0), acked, at);
+                t.packet(0, acked, 52, &h, QUIET);
+            }
+        }
+        assert_eq!(
+            t.echo(1).map(|least| least.took),
+            None,
+            "{period} {segments}"
+        );
+    }
+}
+
 /// Echoes of timestamps tell the RTT of a connection that began before the capture: 4 ms to the client and 30 ms to the
 /// server. Pauses of 33 ms may be round trips, and those of 80 ms are not.
 #[test]
