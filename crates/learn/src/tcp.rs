@@ -13,6 +13,7 @@ use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
 
 mod acks;
+mod delivered;
 mod flight;
 mod half;
 mod holes;
@@ -83,7 +84,7 @@ pub(crate) struct News {
     pub(crate) lost: [u64; 2],
     /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
     pub(crate) waited: [Option<u64>; 2],
-    /// Bytes that this packet newly acknowledged, unless some of them had been lost.
+    /// Bytes that this packet newly acknowledged, selectively or not. Those that arrived at an unknown time do not count.
     pub(crate) delivered: u64,
     /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
     pub(crate) sending: Option<u64>,
@@ -345,6 +346,7 @@ impl Tracked {
                 // Where no handshake tells that larger ones are not permitted, small ones may be small writes.
                 least: allowed.map_or(PAIR_BYTES, |_| full.min(PAIR_BYTES)),
                 stamp: h.options.timestamps.map(|t| t.0),
+                sack: h.options.sack,
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };

@@ -3,6 +3,7 @@
 use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
+use super::delivered::Delivered;
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
 use super::progress::Progress;
@@ -94,6 +95,7 @@ pub(crate) struct Half {
     train: Option<Train>,
     progress: Progress,
     ack_pairs: Thinned,
+    delivered: Delivered,
 }
 
 /// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
@@ -118,6 +120,8 @@ pub(super) struct By {
     pub(super) least: u32,
     /// Its timestamp.
     pub(super) stamp: Option<u32>,
+    /// What it acknowledges selectively: sequence numbers.
+    pub(super) sack: [Option<(u32, u32)>; 4],
     /// RTT between the tap and its sender, nanoseconds.
     pub(super) round_trip: u64,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
@@ -211,6 +215,7 @@ impl Half {
         self.last = None;
         self.flight = Flight::default();
         self.progress.clear();
+        self.delivered = Delivered::default();
         self.acks.repaired(0);
         self.pairs.interrupted();
         self.holes.clear();
@@ -281,7 +286,18 @@ impl Half {
         let Some(offset) = self.offset(ack).and_then(|o| u64::try_from(o).ok()) else {
             return 0;
         };
-        if offset <= self.acked || offset > self.reached() + MAX_JUMP as u64 {
+        let most = self.reached() + MAX_JUMP as u64;
+        if offset > most {
+            return 0;
+        }
+        // Until all losses are repaired, an ACK covers data that arrived long before.
+        let fresh = self.acked >= self.acks.recover();
+        if offset >= self.acked {
+            let bytes = self.arrived(offset, by, fresh, most);
+            // Those before the first ACK may have arrived at any time.
+            news.delivered = if self.acked >= 1 { bytes } else { 0 };
+        }
+        if offset <= self.acked {
             return 0;
         }
         if let Some((end, sent)) = self.probe
@@ -292,15 +308,10 @@ impl Half {
             }
             self.probe = None;
         }
-        // Until all losses are repaired, an ACK covers data that arrived long before.
-        let fresh = self.acked >= self.acks.recover();
         self.spread(offset, at, fresh, by, news);
         if self.acked >= 1 {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
-            if fresh {
-                news.delivered = bytes;
-            }
         }
         let again = std::mem::take(&mut self.again);
         self.lost_beyond += again.segments;
@@ -332,6 +343,20 @@ impl Half {
             return bytes;
         }
         0
+    }
+
+    /// Bytes that have arrived since the ACK before this one, up to `offset`. Blocks beyond `most` are of other numbers.
+    fn arrived(&mut self, offset: u64, by: &By, fresh: bool, most: u64) -> u64 {
+        let mut blocks = [[0; 2]; 4];
+        for (block, edges) in blocks.iter_mut().zip(by.sack) {
+            let told = edges.and_then(|(start, end)| {
+                let [start, end] = [start, end].map(|edge| self.offset(edge));
+                let end = u64::try_from(end?).ok().filter(|end| *end <= most)?;
+                Some([u64::try_from(start?).ok()?, end])
+            });
+            *block = told.unwrap_or_default();
+        }
+        self.delivered.acked(offset, blocks.into_iter(), fresh)
     }
 
     /// Capacity towards the receiver from the spacing of its ACKs. It uses ACKs of at least two segments,
