@@ -13,17 +13,20 @@ use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
 
 mod acks;
+mod around;
 mod delivered;
 mod flight;
 mod half;
 mod holes;
 mod progress;
+mod releases;
 mod sizes;
 mod stamps;
+mod timer;
 mod window;
 
+use around::{Around, By};
 use flight::BATCH;
-use half::{Around, By};
 pub(crate) use half::{Half, MAX_JUMP, Seen};
 pub(crate) use stamps::Least;
 use stamps::Stamps;
@@ -86,6 +89,9 @@ pub(crate) struct News {
     pub(crate) waited: [Option<u64>; 2],
     /// Bytes that this packet newly acknowledged, selectively or not. Those that arrived at an unknown time do not count.
     pub(crate) delivered: u64,
+    /// RTT between the tap and the sender of this ACK in the midst of a transfer, nanoseconds, and for how many samples it
+    /// counts.
+    pub(crate) bulk: Option<(u64, u64)>,
     /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
     pub(crate) sending: Option<u64>,
 }
@@ -358,6 +364,10 @@ impl Tracked {
                     Some(shift) => acked + (u64::from(h.window) << shift.min(MAX_SHIFT)),
                     None => u64::MAX,
                 };
+                if self.rtt[from].is_none() && self.halves[to].data_next() > 1 {
+                    let echo = self.echo(to).map_or(UNKNOWN_RTT, |least| least.took);
+                    self.halves[to].releases.acked(at, echo);
+                }
                 let back = self.rtt[from].unwrap_or(0);
                 let settled = self.halves[to].settled();
                 self.halves[to]
@@ -370,6 +380,12 @@ impl Tracked {
                 self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
                 news.rtt.get_or_insert((from, false, sample));
+            }
+            if let Some((took, weight)) = self.halves[to].timer.take()
+                && took <= LONGEST_RTT
+            {
+                self.latest[from][1] = Some(took);
+                news.bulk = Some((took, weight));
             }
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are inferred from ACKs.
@@ -395,7 +411,10 @@ impl Tracked {
         let around = Around {
             round_trip,
             back: self.rtt[to].unwrap_or(0),
+            timed: self.rtt[to].is_some(),
+            echo: self.echo(from).map(|least| least.took),
             forth: self.path(to).unwrap_or(UNKNOWN_RTT),
+            sack: self.sack == [Some(true); 2],
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,

@@ -34,6 +34,16 @@ impl Delivered {
         if fresh || self.selective { bytes } else { 0 }
     }
 
+    /// Offset after the last byte that the receiver has told of.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// Whether the receiver has acknowledged selectively.
+    pub(super) fn selective(&self) -> bool {
+        self.selective
+    }
+
     /// Notes that the bytes from `start` to `end` have arrived. Returns how many of them had not before.
     fn up_to(&mut self, start: u64, end: u64, acked: u64) -> u64 {
         let mut bytes = 0;

@@ -303,3 +303,26 @@ fn selective_acks_tell_what_was_delivered() {
     }
     assert!((960..=1_000).contains(&(delivered / 1_460)), "{delivered}");
 }
+
+/// Segments that come 10 ms late, after more than a round trip: lost before the tap if the receiver said that it had got
+/// later ones, or may have been silent for lack of a way to say so; else they were only late.
+#[test]
+fn what_the_receiver_does_not_miss_is_late() {
+    for (permitted, says, acked, lost) in [
+        (true, true, false, 1),
+        (true, false, false, 0),
+        (false, false, false, 1),
+        (false, false, true, 0),
+    ] {
+        let mut t = open(1, 9);
+        t.rtt = [Some(MS), Some(MS)];
+        t.sack = [Some(permitted); 2];
+        data(&mut t, 9, 0, 1_460, 40 * MS);
+        data(&mut t, 9, 2 * 1_460, 1_460, 41 * MS);
+        let mut ack = header(Header::ACK, 2, 10 + 1_460 * if acked { 3 } else { 1 }, 0);
+        ack.options.sack[0] = says.then_some((10 + 2 * 1_460, 10 + 3 * 1_460));
+        t.packet(0, 42 * MS, 64, &ack, QUIET);
+        let news = data(&mut t, 9, 1_460, 1_460, 51 * MS);
+        assert_eq!(news.lost, [lost, 0], "{permitted} {says} {acked}");
+    }
+}
