@@ -441,7 +441,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             Code::LinkQueue,
             format!(
                 "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
-                 mean: the queue of the tapped link, which is taken out of round trips",
+                 mean: the queue of the tapped link, or of a line that they share before it. It is taken out of round trips",
                 queues[0], queues[1]
             ),
         ));

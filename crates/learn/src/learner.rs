@@ -368,6 +368,11 @@ impl Learner {
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
         self.hosts.delivered(hosts[from], news.delivered, self.now);
+        if let Some((rtt, weight)) = news.bulk {
+            for _ in 0..weight {
+                (self.hosts).sample(hosts[from], Sample::Bulk, rtt / 1000, self.now);
+            }
+        }
         if let Some(rtt) = news.sending {
             (self.hosts).sample(hosts[from], Sample::Sending, rtt / 1000, self.now);
         }

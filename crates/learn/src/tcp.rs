@@ -14,16 +14,20 @@ use crate::passed::Passed;
 use crate::users::Phase;
 
 mod acks;
+mod around;
+mod delivered;
 mod flight;
 mod half;
 mod holes;
 mod progress;
+mod releases;
 mod sizes;
 mod stamps;
+mod timer;
 mod window;
 
+use around::{Around, By};
 use flight::BATCH;
-use half::{Around, By};
 pub(crate) use half::{Half, MAX_JUMP, Seen};
 pub(crate) use stamps::Least;
 use stamps::Stamps;
@@ -84,8 +88,11 @@ pub(crate) struct News {
     pub(crate) lost: [u64; 2],
     /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
     pub(crate) waited: [Option<u64>; 2],
-    /// Bytes that this packet newly acknowledged, unless some of them had been lost.
+    /// Bytes that this packet newly acknowledged, selectively or not. Those that arrived at an unknown time do not count.
     pub(crate) delivered: u64,
+    /// RTT between the tap and the sender of this ACK in the midst of a transfer, nanoseconds, and for how many samples it
+    /// counts.
+    pub(crate) bulk: Option<(u64, u64)>,
     /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
     pub(crate) sending: Option<u64>,
 }
@@ -111,6 +118,9 @@ const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
+/// What follows an ACK of everything counts as its answer only if it comes within this, nanoseconds. Later it is
+/// likely to be the application's next data.
+const WHOLE_WINDOW: u64 = 100_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
@@ -228,6 +238,26 @@ impl Tracked {
         least.filter(|_| self.rtt[1 - end].is_none())
     }
 
+    /// The time since the packet passed whose timestamp a packet of end `from` echoes, if that is an RTT.
+    fn echoed(&mut self, from: usize, at: u64, stamps: [u32; 2], h: &Header) -> Option<u64> {
+        let bulk = |end: usize| {
+            let full = self.halves[end].sizes.full(self.halves[1 - end].announced);
+            self.halves[end].flight.most() >= 2 * u64::from(full)
+        };
+        let to = &self.halves[1 - from];
+        // A receiver acknowledges data of a bulk transfer at once, and ACKs clock a sender that has data in flight.
+        // One without may send the next window then, or wait for its application.
+        let longest = if h.payload > 0 && bulk(from) || to.data_beyond(h.ack, to.data_next()) {
+            LONGEST_RTT
+        } else if bulk(1 - from) {
+            WHOLE_WINDOW
+        } else {
+            0
+        };
+        let syn = h.has(Header::SYN);
+        self.stamps.packet(from, at, stamps, longest, syn)
+    }
+
     /// End-to-end RTT if both its parts are known, nanoseconds.
     fn known(&self) -> Option<u64> {
         let part = |end: usize| self.rtt[1 - end].or(self.echo(end).map(|least| least.took));
@@ -308,7 +338,7 @@ impl Tracked {
         let losing = self.halves.iter().any(|half| half.lost_before > 0);
         if (losing || self.rtt.contains(&None))
             && let Some((value, echo)) = h.options.timestamps
-            && let Some(took) = self.stamps.packet(from, at, [value, echo])
+            && let Some(took) = self.echoed(from, at, [value, echo], h)
             && losing
             && h.payload > 0
         {
@@ -333,6 +363,7 @@ impl Tracked {
                 // Where no handshake tells that larger ones are not permitted, small ones may be small writes.
                 least: allowed.map_or(PAIR_BYTES, |_| full.min(PAIR_BYTES)),
                 stamp: h.options.timestamps.map(|t| t.0),
+                sack: h.options.sack,
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
@@ -344,6 +375,10 @@ impl Tracked {
                     Some(shift) => acked + (u64::from(h.window) << shift.min(MAX_SHIFT)),
                     None => u64::MAX,
                 };
+                if self.rtt[from].is_none() && self.halves[to].data_next() > 1 {
+                    let echo = self.echo(to).map_or(UNKNOWN_RTT, |least| least.took);
+                    self.halves[to].releases.acked(at, echo);
+                }
                 let back = self.rtt[from].unwrap_or(0);
                 let settled = self.halves[to].settled();
                 self.halves[to]
@@ -356,6 +391,12 @@ impl Tracked {
                 self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
                 news.rtt.get_or_insert((from, false, sample));
+            }
+            if let Some((took, weight)) = self.halves[to].timer.take()
+                && took <= LONGEST_RTT
+            {
+                self.latest[from][1] = Some(took);
+                news.bulk = Some((took, weight));
             }
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are inferred from ACKs.
@@ -381,7 +422,10 @@ impl Tracked {
         let around = Around {
             round_trip,
             back: self.rtt[to].unwrap_or(0),
+            timed: self.rtt[to].is_some(),
+            echo: self.echo(from).map(|least| least.took),
             forth: self.path(to).unwrap_or(UNKNOWN_RTT),
+            sack: self.sack == [Some(true); 2],
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,
