@@ -1,13 +1,27 @@
 //! How one end acknowledges the other end's data.
 
-use super::half::By;
-
 /// An ACK that exceeds the path's RTT by more than this was delayed. Linux delays by at least 40 ms
 /// (`TCP_DELACK_MIN`), others by more.
 const PROMPT: u64 = 20_000_000;
 
 /// Number of outstanding segments up to which ACKs are matched to segments.
 const FEW: usize = 8;
+
+/// The segment that carried an ACK.
+pub(super) struct By {
+    /// Whether it carried nothing else.
+    pub(super) pure: bool,
+    /// Payload of a full segment of the acknowledged direction.
+    pub(super) full: u32,
+    /// Smallest payload of the acknowledged direction whose spacing indicates a capacity.
+    pub(super) least: u32,
+    /// Its timestamp.
+    pub(super) stamp: Option<u32>,
+    /// RTT between the tap and its sender, nanoseconds.
+    pub(super) round_trip: u64,
+    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
+    pub(super) least_gap: u64,
+}
 
 /// Observations of one end's ACKs.
 #[derive(Debug, Default)]

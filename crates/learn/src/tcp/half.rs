@@ -2,13 +2,13 @@
 
 use swell_capture::Tcp as Header;
 
-use super::acks::Acks;
+use super::acks::{Acks, By};
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
+use super::news::{DUPLICATE, News};
 use super::progress::Progress;
 use super::sizes::Sizes;
 use super::window::Window;
-use super::{DUPLICATE, News};
 use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::{Pairs, Thinned};
@@ -106,22 +106,6 @@ struct Again {
     at: u64,
     /// The latest RTT to the receiver when the first of them passed, nanoseconds.
     waited: Option<u64>,
-}
-
-/// The segment that carried an ACK.
-pub(super) struct By {
-    /// Whether it carried nothing else.
-    pub(super) pure: bool,
-    /// Payload of a full segment of the acknowledged direction.
-    pub(super) full: u32,
-    /// Smallest payload of the acknowledged direction whose spacing indicates a capacity.
-    pub(super) least: u32,
-    /// Its timestamp.
-    pub(super) stamp: Option<u32>,
-    /// RTT between the tap and its sender, nanoseconds.
-    pub(super) round_trip: u64,
-    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
-    pub(super) least_gap: u64,
 }
 
 /// ACKs of at least two segments each, between which the receiver's line was busy.
