@@ -4,7 +4,7 @@ mod datagrams;
 mod deliveries;
 mod imitations;
 mod rates;
-mod traces;
+pub(crate) mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Builds the world of a run and reads the results from it at the end. Shared by all backends with a world.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Direction, Dur, Tag, Time};
@@ -13,11 +13,13 @@ use super::build;
 use super::observe::{self, Acked, Counted};
 use super::round_trips::Ends;
 use super::waterfall::Watching;
-use crate::backend::{Offered, RunError, RunSpec};
+pub use crate::backend::offered;
+use crate::backend::{RunError, RunSpec};
 use crate::exporter::Exporting;
 use crate::file::queues;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
+pub use crate::packets::beside;
 use crate::packets::{Recorder, Source};
 
 /// Bin width of the counts behind the log-scale diagrams.
@@ -301,24 +303,6 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
     }
 }
 
-/// The rate that a run's background offers, if it is known before the run.
-///
-/// # Errors
-/// If the background cannot be built.
-pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-    let mut sum: Option<Offered> = None;
-    for (setting, part) in spec.parts(Role::Background) {
-        let Some(own) = part.offered(&setting)? else {
-            return Ok(None);
-        };
-        sum = Some(match sum {
-            None => own,
-            Some(sum) => sum.with(own),
-        });
-    }
-    Ok(sum)
-}
-
 /// Rows of the table `requests`, sorted by start. Requests were observed until `end`, seconds.
 pub fn requests(records: &[Record], end: f64) -> Vec<Request> {
     observe::requests(records, end)
@@ -350,16 +334,6 @@ pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
             _ => beside(path, name),
         })
         .collect()
-}
-
-/// The packet file of a link, named after the packet file of the run.
-pub fn beside(path: &Path, link: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        None => format!("{stem}.{link}"),
-        Some(extension) => format!("{stem}.{link}.{}", extension.to_string_lossy()),
-    };
-    path.with_file_name(name)
 }
 
 /// The current ledgers of all links.

@@ -4,7 +4,7 @@ use swell_base::{Bytes, Dur};
 
 use swell_base::{QueueLimit, Rate};
 
-use super::Findings;
+use crate::file::findings::Findings;
 use crate::file::qdisc::{Drr, DrrClasses, Priority, Qdisc, Red};
 use swell_path::{PieConfig, RedAdaptive, RedWeight};
 
