@@ -47,6 +47,7 @@ mod merge;
 mod netlink;
 mod orphans;
 mod pressure;
+mod probe;
 mod program;
 mod rights;
 mod routed;
