@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Direction, Dur, Tag, Time};
-use swell_path::{Ledger, Meter};
+use swell_path::Meter;
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
 use super::build;
+use super::observe::Added;
+pub use super::observe::Ledgers;
 use super::observe::{self, Acked, Counted};
 use super::round_trips::Ends;
 use super::waterfall::Watching;
@@ -49,16 +51,6 @@ pub struct RunParts {
     delivered: Option<[u64; 2]>,
     /// Connections of a background that ran outside the world.
     records: Vec<Record>,
-}
-
-/// A part that was added to the world.
-pub(super) struct Added {
-    pub role: Role,
-    pub part: Playing,
-    /// The number of its workload.
-    pub index: usize,
-    /// Whether it is the foreground under test, not another one that runs alongside.
-    pub own: bool,
 }
 
 impl RunParts {
@@ -317,9 +309,6 @@ pub fn measures(samples: Vec<Sample>) -> Vec<MeasureSample> {
     };
     samples.into_iter().map(row).collect()
 }
-
-/// The ledgers of all links, up and down.
-pub type Ledgers = Vec<[Ledger; 2]>;
 
 /// The packet files of a run: the file of the run or, with several links, one for each link. Their names have the name
 /// of the link before the extension.
