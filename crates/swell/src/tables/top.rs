@@ -1,7 +1,7 @@
 //! The table of `swell top`.
 
 use super::list;
-use crate::control::{Answer, since};
+use crate::control::answer::{Answer, since};
 use swell_base::Direction;
 
 /// Maximum number of flows shown, about a screen.
