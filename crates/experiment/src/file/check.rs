@@ -9,9 +9,9 @@ mod routes;
 
 use std::ops::RangeInclusive;
 
-use swell_base::Dur;
+use swell_base::{Dur, Impossible};
 
-use super::findings::{Findings, Impossible, LONGEST, Slot};
+use super::findings::{Findings, LONGEST, Slot};
 use super::{BackendKind, File};
 use crate::kinds::Foreground;
 use crate::role::Role;
@@ -27,7 +27,7 @@ const ALL_BINS: u64 = 10_000_000;
 
 /// Every impossible value in `file`.
 pub(super) fn check(file: &File) -> Vec<Impossible> {
-    let mut found = Findings(Vec::new());
+    let mut found = Findings::default();
     names(file, &mut found);
     links::check(file, &mut found);
     change::changes(file, &mut found);
@@ -36,7 +36,7 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     background::backgrounds(file, &mut found);
     rates::check(file, &mut found);
     run(file, &mut found);
-    found.0
+    found.0.into_all()
 }
 
 fn names(file: &File, found: &mut Findings) {
@@ -181,24 +181,17 @@ fn run(file: &File, found: &mut Findings) {
     if let Some(records) = &run.keep.records {
         records.check(|name| format!("run.keep.records.{name}"), found);
     }
-    // Round trips and gaps come from the same tap.
-    let ends = if run.keep.rtts {
-        "run.keep.rtts"
-    } else {
-        "run.keep.gaps"
-    };
     // A link has a single tap, so only one of these can use it.
     let looks = [
         ("run.keep.packets", run.keep.packets),
         ("run.keep.records", run.keep.records.is_some()),
         ("run.keep.waterfall", run.keep.waterfall),
-        (ends, run.keep.rtts || run.keep.gaps),
     ];
     let mut kept = looks.into_iter().filter(|l| l.1);
     if let (Some(_), Some((second, _))) = (kept.next(), kept.next()) {
         found.add(
             second,
-            "packets, flow records, a waterfall, and round trips with gaps are not kept of the same runs",
+            "packets, flow records and a waterfall are not kept of the same runs",
             "leave all but one of them out",
         );
     }

@@ -1,8 +1,8 @@
 //! What is wrong with the values of a file, collected while it is checked.
 
-use std::ops::RangeInclusive;
+use std::ops::{Deref, DerefMut};
 
-use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_base::{Bytes, Dur, Rate};
 
 use super::{BackendKind, Loss, RateSpec, Stack, TcpSettings};
 use crate::role::Role;
@@ -16,35 +16,24 @@ const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
 /// Maximum length of a run. Counts per millisecond take 20 bytes per direction: 3.5 GB for a day.
 pub(super) const LONGEST: Dur = Dur::from_secs(86_400);
 
-/// An impossible value.
-pub(super) struct Impossible {
-    pub key: String,
-    pub message: String,
-    pub hint: Option<String>,
+/// The impossible values found so far, with the checks that several kinds of traffic share.
+#[derive(Default)]
+pub(crate) struct Findings(pub(super) swell_base::Findings);
+
+impl Deref for Findings {
+    type Target = swell_base::Findings;
+    fn deref(&self) -> &swell_base::Findings {
+        &self.0
+    }
 }
 
-/// The impossible values found so far.
-pub(crate) struct Findings(pub(super) Vec<Impossible>);
+impl DerefMut for Findings {
+    fn deref_mut(&mut self) -> &mut swell_base::Findings {
+        &mut self.0
+    }
+}
 
 impl Findings {
-    pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>, hint: &str) {
-        self.0.push(Impossible {
-            key: key.into(),
-            message: message.into(),
-            hint: (!hint.is_empty()).then(|| hint.to_owned()),
-        });
-    }
-
-    pub fn probability(&mut self, key: String, p: f64) {
-        if !(0.0..=1.0).contains(&p) {
-            self.add(
-                key,
-                format!("{p} is no probability"),
-                "write a number from 0 to 1",
-            );
-        }
-    }
-
     /// Requires that `shares` under `key` are probabilities whose sum is 1; `of` says what they are shares of.
     pub fn shares(&mut self, key: String, shares: impl Iterator<Item = f64>, of: &str) {
         let mut sum = 0.0;
@@ -55,31 +44,6 @@ impl Findings {
         if (sum - 1.0).abs() > 1e-9 {
             let hint = format!("they are shares of all {of}: together 1");
             self.add(key, format!("the shares sum to {sum}"), &hint);
-        }
-    }
-
-    pub fn factor(&mut self, key: String, k: f64, zero: bool) {
-        if !k.is_finite() || k < 0.0 || (k == 0.0 && !zero) {
-            let hint = if zero {
-                "write 0 or more"
-            } else {
-                "write a number above 0"
-            };
-            self.add(key, format!("{k} is no factor"), hint);
-        }
-    }
-
-    /// Requires that `n` is within `range`, which `hint` describes.
-    pub fn within<T: PartialOrd>(
-        &mut self,
-        key: String,
-        range: RangeInclusive<T>,
-        n: T,
-        message: String,
-        hint: &str,
-    ) {
-        if !range.contains(&n) {
-            self.add(key, message, hint);
         }
     }
 
@@ -145,22 +109,6 @@ impl Findings {
     pub fn access(&mut self, key: String, rate: Option<Rate>) {
         if rate == Some(Rate::default()) {
             self.add(key, "access of rate 0 carries nothing", "");
-        }
-    }
-
-    pub fn limit(&mut self, key: String, limit: QueueLimit) {
-        let empty = match limit {
-            QueueLimit::Packets(n) => n == 0,
-            QueueLimit::Bytes(b) => b == Bytes(0),
-            QueueLimit::Time(d) => d == Dur::ZERO,
-            QueueLimit::Bdp(k) => k <= 0.0,
-        };
-        if empty {
-            self.add(
-                key,
-                "a queue that holds nothing drops every packet that has to wait",
-                "write at least 1pkt",
-            );
         }
     }
 
