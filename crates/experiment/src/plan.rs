@@ -1,10 +1,10 @@
 //! Resolves an experiment file to a plan of fully specified runs.
 
 mod datagrams;
-mod deliveries;
+pub(crate) mod deliveries;
 mod imitations;
 mod rates;
-mod traces;
+pub(crate) mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -544,5 +544,4 @@ fn cells(file: &File) -> Vec<Cell> {
     cells
 }
 
-pub(crate) use deliveries::counting_rate;
 pub use traces::{Capture, Traces};

@@ -5,7 +5,6 @@ use swell_traffic::{Exchange, Model};
 
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
-use crate::paths::SideCounts;
 use crate::tcp::Tracked;
 use crate::udp::SPREAD;
 
@@ -13,6 +12,17 @@ mod capture;
 
 use capture::clock;
 pub(crate) use capture::{coarse, leaps, repeated, sides_voted, super_packets};
+
+/// What is known about the paths of one role.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SideCounts {
+    pub(crate) hosts: u64,
+    /// Hosts without an RTT sample of their own, and hosts with too few for a sound RTT.
+    pub(crate) borrowed: u64,
+    pub(crate) few: u64,
+    /// Hosts whose RTT is measured by ACKs of data.
+    pub(crate) by_data: u64,
+}
 
 /// Counters gathered during the pass, for the warnings at the end.
 #[derive(Clone, Debug, Default)]

@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
-use crate::doubts::Counts;
+use crate::doubts::{Counts, SideCounts};
 use crate::hosts::{Hosts, Measured, Reservoir, Sample};
 use crate::index::Index;
 use crate::options::Options;
@@ -204,17 +204,6 @@ fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
     let left = (link / 2).min(nearest[0]);
     let right = (link - left).min(nearest[1]);
     [(link - right).min(nearest[0]), right]
-}
-
-/// What is known about the paths of one role.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SideCounts {
-    pub(crate) hosts: u64,
-    /// Hosts without an RTT sample of their own, and hosts with too few for a sound RTT.
-    pub(crate) borrowed: u64,
-    pub(crate) few: u64,
-    /// Hosts whose RTT is measured by ACKs of data.
-    pub(crate) by_data: u64,
 }
 
 fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {

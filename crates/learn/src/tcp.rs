@@ -9,6 +9,7 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data, Idle};
+use crate::clock::LEAST_GAP;
 use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
 use crate::users::Phase;
@@ -19,6 +20,7 @@ mod delivered;
 mod flight;
 mod half;
 mod holes;
+mod news;
 mod progress;
 mod releases;
 mod sizes;
@@ -29,8 +31,11 @@ mod window;
 use around::{Around, By};
 use flight::BATCH;
 pub(crate) use half::{Half, MAX_JUMP, Seen};
+use news::DUPLICATE;
+pub(crate) use news::News;
 pub(crate) use stamps::Least;
 use stamps::Stamps;
+use window::MAX_SHIFT;
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
 #[derive(Debug)]
@@ -66,45 +71,6 @@ pub(crate) struct Tracked {
     sack: [Option<bool>; 2],
 }
 
-/// Shorter spacings are artefacts of the capture: interrupts deliver packets in groups and stamp them
-/// microseconds apart. A full packet takes this long at 1.2 Gbit/s; faster links count as unlimited.
-pub(crate) const LEAST_GAP: u64 = 10_000;
-
-/// Information from a packet beyond the connection's own state.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct News {
-    /// RTT sample between the tap and the host at end 0 (client) or 1 (server): (end, whether from the
-    /// handshake, nanoseconds).
-    pub(crate) rtt: Option<(usize, bool, u64)>,
-    /// Capacity from the sender of this packet, kbit/s.
-    pub(crate) up: Option<u64>,
-    /// Capacity to the sender of this packet, kbit/s.
-    pub(crate) down: Option<u64>,
-    /// Whether it moved data that the tap had not seen, or was another SYN of an attempt.
-    pub(crate) data: bool,
-    /// Number of data packets (0 or 1), and number of losses that it revealed: of its sender before the
-    /// tap, and of the other end beyond the tap.
-    pub(crate) sent: u64,
-    pub(crate) lost: [u64; 2],
-    /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
-    pub(crate) waited: [Option<u64>; 2],
-    /// Bytes that this packet newly acknowledged, selectively or not. Those that arrived at an unknown time do not count.
-    pub(crate) delivered: u64,
-    /// RTT between the tap and the sender of this ACK in the midst of a transfer, nanoseconds, and for how many samples it
-    /// counts.
-    pub(crate) bulk: Option<(u64, u64)>,
-    /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
-    pub(crate) sending: Option<u64>,
-}
-
-/// Maximum number of SYN times kept per attempt.
-const MAX_SYNS: usize = 16;
-/// If a connection's RTT is unknown, a segment that fills a hole later than this counts as a
-/// retransmission, not as reordering.
-const UNKNOWN_RTT: u64 = 20_000_000;
-/// A copy of the previous segment within this time is an artefact of the capture (both ports of a mirror).
-pub(crate) const DUPLICATE: u64 = 500_000;
-
 /// A SYN over IPv4 without options. A SYN with options is longer, over IPv6 too.
 const BARE_SYN: u32 = 40;
 
@@ -113,14 +79,18 @@ const BARE_SYN: u32 = 40;
 const DELAYED_ACK: u64 = 40_000_000;
 /// Shorter pauses after a short segment are those of an application that writes on and on.
 const LEAST_PAUSE: u64 = 2_000_000;
-/// The largest window scale (RFC 7323 section 2.3).
-const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
 /// What follows an ACK of everything counts as its answer only if it comes within this, nanoseconds. Later it is
 /// likely to be the application's next data.
 const WHOLE_WINDOW: u64 = 100_000_000;
+
+/// Maximum number of SYN times kept per attempt.
+const MAX_SYNS: usize = 16;
+/// If a connection's RTT is unknown, a segment that fills a hole later than this counts as a
+/// retransmission, not as reordering.
+const UNKNOWN_RTT: u64 = 20_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {

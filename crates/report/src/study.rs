@@ -6,7 +6,8 @@ use swell_study::{Estimate, Finding, Ledger, Picture, Study, Unit, Verdict};
 
 use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
 use crate::human::{Quantity, significant};
-use crate::page::{self, Cell, Figure, Part, Section, Table};
+use crate::page;
+use crate::parts::{Cell, Figure, Part, Section, Table, interval};
 
 /// The page about a study: its doubts, ledgers, and pictures with their numbers.
 pub fn study_html(study: &Study) -> String {
@@ -340,7 +341,7 @@ fn numbers(picture: &Picture) -> Table {
 fn number(e: &Estimate, quantity: Quantity) -> Cell {
     let cell = Cell::text(quantity.show(e.value, 4));
     match e.interval {
-        Some([low, high]) => cell.small(page::interval(quantity, e.value, low, high)),
+        Some([low, high]) => cell.small(interval(quantity, e.value, low, high)),
         None => cell,
     }
 }

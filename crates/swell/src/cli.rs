@@ -11,10 +11,12 @@ pub(crate) use crate::under::args::UnderArgs;
 #[cfg(feature = "agents")]
 mod agent;
 mod learn;
+mod size;
 
 #[cfg(feature = "agents")]
 pub(crate) use agent::{AgentArgs, AgentCommand};
 pub(crate) use learn::{FlowProfile, LearnArgs};
+pub(crate) use size::Size;
 
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]
@@ -357,7 +359,7 @@ pub(crate) struct ShowArgs {
     pub vega: Option<PathBuf>,
     /// Width of the picture, such as 3.3in or 84mm for a column of a paper; or width and height: 3.3x2.5in.
     #[arg(long, value_name = "SIZE", requires = "drawn", conflicts_with = "vega")]
-    pub size: Option<crate::pictures::Size>,
+    pub size: Option<Size>,
     /// Which foreground of a run the picture is about. Default: the first.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub foreground: Option<String>,

@@ -244,7 +244,7 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     let kept = format!("interrupted; all runs are kept in {}", dir.display());
     interrupt::ends(&kept, "the same command writes the report");
     let page = dir.join(report::PAGE);
-    out::write(&page, swell_report::study_html(study).as_bytes())?;
+    interrupt::write(&page, swell_report::study_html(study).as_bytes())?;
     for picture in study.sections.iter().flat_map(|s| &s.pictures) {
         draw(picture, dir)?;
     }
@@ -282,13 +282,13 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
         dir.join(PICTURES)
             .join(format!("{}.{ending}", picture.name))
     };
-    out::write(&path("svg"), svg.as_bytes())?;
+    interrupt::write(&path("svg"), svg.as_bytes())?;
     let vega = format!("{:#}", swell_report::study_vega(picture));
-    out::write(&path("vl.json"), vega.as_bytes())?;
+    interrupt::write(&path("vl.json"), vega.as_bytes())?;
     if cfg!(feature = "png") {
         // The warning about missing fonts was printed with the page's own pictures.
-        out::write(&path("png"), &pictures::png(&svg)?.0)?;
-        out::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
+        interrupt::write(&path("png"), &pictures::png(&svg)?.0)?;
+        interrupt::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
     }
     Ok(())
 }

@@ -134,7 +134,7 @@ impl Schedule {
         schedule.lasting = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
                 // Nothing is faster than the empty network, so only long courses need a second look.
-                let lasts = |t: &Groups| t.end * 2 >= model.duration;
+                let lasts = |course: &Groups| course.end * 2 >= model.duration;
                 lasts(t) && lasts(&Groups::of(model, s, &empty))
             })
             .collect();

@@ -247,7 +247,7 @@ impl Structural {
         {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
             None => {
-                let copy = self.visits.remove(v).map(|visit| visit.copy);
+                let copy = self.visits.remove(v).map(|ended| ended.copy);
                 if self.lasts(session)
                     && let Some(copy) = copy
                 {

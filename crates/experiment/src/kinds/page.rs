@@ -15,8 +15,8 @@ use super::contract::{
 use super::defaults::{one, yes};
 use super::packets::own_seed;
 use super::{Active, Fetches, Traffic, har};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{BackendKind, Route, Stack, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Failing, Measure, REQUEST_RATE};

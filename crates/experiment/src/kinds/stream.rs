@@ -10,8 +10,8 @@ use super::contract::{
 };
 use super::defaults::{one, yes};
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;

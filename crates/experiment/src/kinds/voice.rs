@@ -9,14 +9,15 @@ use swell_workload::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload,
 };
 
+use super::contract::Offered;
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;

@@ -14,8 +14,8 @@ use super::contract::{
 use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{COMPLETION_TIME, FAILURES, Measure, REQUEST_RATE};
 use crate::simulate::transport::tcp;

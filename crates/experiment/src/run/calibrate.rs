@@ -15,7 +15,9 @@ use std::path::PathBuf;
 
 use swell_base::{Dur, Warning};
 
-use super::{Directory, Event, Failure, Rates, pool};
+use super::directory::Directory;
+use super::options::{Event, Failure, Rates};
+use super::pool;
 use crate::backend::{Backend, MeasuredRates, Offered, RunError, RunSpec};
 use crate::file::LoadBasis;
 use crate::kinds::{MOST_COPIES, Pace, Part};

@@ -4,7 +4,7 @@ use swell_base::{Direction, Dur, Rate, Time, derived};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Plan, Player, Share, Transfer};
 
-use crate::kinds::PathProperties;
+use crate::file::PathProperties;
 
 /// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
 /// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on

@@ -3,8 +3,9 @@
 use swell_base::{Code, Warning};
 
 use swell_generate::Counts;
+use swell_generate::agent::{Refusals, Standing};
 
-use super::{Agents, EndCause, Refusals, Standing};
+use super::agents::{Agents, EndCause};
 
 /// A note says so if the last transfers took this many seconds longer than the traffic. Kernels that send a lost segment
 /// again take up to three.

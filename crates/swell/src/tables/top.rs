@@ -1,7 +1,7 @@
 //! The table of `swell top`.
 
 use super::{list, too_wide};
-use crate::control::{Answer, since};
+use crate::control::answer::{Answer, since};
 use swell_base::Direction;
 
 /// Maximum number of flows shown, about a screen.
@@ -70,7 +70,7 @@ pub(crate) fn top(before: &Answer, now: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Flow;
+    use crate::control::answer::Flow;
 
     /// With the longest addresses that emulations have.
     #[test]

@@ -84,8 +84,8 @@ fn tables_that_are_equal_bit_for_bit_are_named() {
     let tables = of(&one, &again).equal_tables;
     assert!(tables.is_sorted() && tables.len() > 2, "{tables:?}");
     let other = results(scratch.path(), "10Mbit", 2, 1);
-    let tables = of(&one, &other).equal_tables;
-    assert!(!tables.contains(&"requests".to_owned()), "{tables:?}");
+    let others = of(&one, &other).equal_tables;
+    assert!(!others.contains(&"requests".to_owned()), "{others:?}");
 }
 
 #[test]

@@ -197,3 +197,14 @@ fn tables_of_the_same_tap_are_not_kept_together() {
     // Round trips and gaps come from the same packets.
     read(&text("rtts = true; gaps = true"), "x.toml").unwrap();
 }
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
+    let text = GOOD
+        .replace("rate = \"20Mbit\"", "raet = \"20Mbit\"")
+        .replace("replications", "replication")
+        .replace("kind = \"poisson\"", "kind = \"poison\"");
+    let problems = read(&text, "x.toml").unwrap_err().problems;
+    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+    assert_eq!(lines, [4, 23, 26]);
+}

@@ -26,9 +26,10 @@ use super::contract::{
     Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
 };
 use super::packets::own_seed;
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
+use crate::kinds::contract::Offered;
 use crate::measure::{Better, Measure, Source};
 use crate::observe::Observations;
 use crate::simulate::transport::tcp;

@@ -2,7 +2,8 @@
 
 use swell_base::{Code, Direction, Rate, Warning};
 
-use super::{DOUBTFUL, Job, Rates, Search, Site, Try};
+use super::super::options::Rates;
+use super::{DOUBTFUL, Job, Search, Site, Try};
 use crate::backend::Offered;
 use crate::file::{Background, Change, Queue, queues};
 use crate::kinds::{MOST_COPIES, Part};

@@ -1,6 +1,7 @@
 use swell_experiment::Plan;
 
 use super::*;
+use crate::under::options::title;
 
 /// A link with this background, rate and load.
 fn link(background: &str, [rate, load]: [Option<&str>; 2]) -> Link {
