@@ -13,7 +13,7 @@ use crate::users::Phase;
 /// to 64 s.
 const UNANSWERED: u64 = 75_000_000_000;
 /// A closed TCP connection waits this long for late packets before it is recorded …
-const LINGER: u64 = 2_000_000_000;
+pub(crate) const LINGER: u64 = 2_000_000_000;
 /// … and its ports are remembered this long, so that later packets do not open a new connection.
 const TOMBSTONE: u64 = 60_000_000_000;
 /// Idle time after which a TCP connection ends: 15 minutes.

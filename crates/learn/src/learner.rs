@@ -6,6 +6,7 @@ use swell_traffic::{Thinner, Totals};
 
 use crate::addresses::groups;
 use crate::clock::Clock;
+use crate::close::LINGER;
 use crate::doubts::Counts;
 use crate::fragments::Fragments;
 use crate::hosts::{Hosts, Sample};
