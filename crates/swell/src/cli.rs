@@ -441,7 +441,7 @@ pub(crate) struct TracesArgs {
 /// The spectrum of applications.
 #[derive(Debug, Args)]
 pub(crate) struct SensitivityArgs {
-    /// An application: 4kB, 1MB (objects of this size) or voice. Again for more. Default: all.
+    /// An application: 4kB, 1MB (objects of this size), page, stream or voice. Again for more. Default: all.
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     pub foreground: Vec<String>,
     #[command(flatten)]
