@@ -383,8 +383,11 @@ pub(crate) enum StudyCommand {
     /// What does a household's own traffic do to its pages? Nychis & Licata.
     #[command(mut_arg("with", |a| a.hide(true)))]
     Residential(BundledArgs),
+    /// How wrong is a verdict from one bottleneck, where a path has several and their backgrounds are correlated?
+    #[command(mut_arg("with", |a| a.hide(true)))]
+    Hops(BundledArgs),
     /// At which timescales does an application feel bursts? Its spectrum.
-    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49")))]
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49; fill: share of the link that the background fills beside objects and pages, 0.1 to 0.9; paced: the same beside streams and voice, 0.1 to 0.9")))]
     Sensitivity(SensitivityArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the structural model whose users are the original; sessions: its users, as a multiple of the model's, 0.001 to 1000")))]
