@@ -44,6 +44,7 @@ __all__ = [
     "CbrForeground",
     "Change",
     "Choice",
+    "ChokeQdisc",
     "Client",
     "Codec",
     "CodelQdisc",
@@ -321,7 +322,7 @@ do. `http2`: HTTP/2: one TCP connection to each host, with streams. A loss delay
 after it. `http3`: HTTP/3: one QUIC connection to each host, with streams. A loss delays only the
 streams whose data was lost. Simulated only."""
 
-QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
+QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie", "choke"] | Qdisc'
 """Either the name of a queueing discipline, or a table with its `kind` and what else differs."""
 
 QueueLimit: TypeAlias = "str"
@@ -2518,6 +2519,35 @@ class PieQdisc(Table):
 
 
 @dataclass(kw_only=True)
+class ChokeQdisc(Table):
+    """RED that also compares each arrival with a random packet that waits, and drops both where they
+    are of one flow."""
+
+    ecn: bool | None = None
+    """Mark packets of senders that understand ECN where RED would drop them. Pairs of one flow are
+    dropped all the same. Default: false."""
+
+    kind: Literal["choke"] = "choke"
+    """Which kind; it decides what other keys there are."""
+
+    max: QueueLimit | None = None
+    """Average queue from which on every arrival is dropped. Default: 15pkt."""
+
+    max_p: float | None = None
+    """Drop probability as the average reaches `max`. Default: 0.02."""
+
+    mean_packet: Bytes | None = None
+    """Size of a mean packet: what thresholds and idle times are counted in. Default: 500B."""
+
+    min: QueueLimit | None = None
+    """Average queue above which an arrival is compared with a packet that waits, and dropped now and
+    then: packets of mean size, bytes, time at the link's rate, or BDP. Default: 5pkt."""
+
+    weight: float | None = None
+    """Weight of the newest sample in the average: above 0 and up to 1. Default: 0.002."""
+
+
+@dataclass(kw_only=True)
 class Reported(Table):
     """A measure that a program reports itself: in its output, by `pattern` or `json`, or else in lines
     of JSON such as `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. The mean of each run
@@ -2793,5 +2823,6 @@ Qdisc: TypeAlias = (
     | CodelQdisc
     | FqCodelQdisc
     | PieQdisc
+    | ChokeQdisc
 )
 """A queueing discipline."""

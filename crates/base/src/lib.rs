@@ -1,5 +1,5 @@
-//! Basic types of all other crates: instants and durations, rates and sizes, packets, random streams, drop reasons
-//! and warnings.
+//! Basic types of all other crates: instants and durations, rates and sizes, packets, random streams, drop reasons,
+//! warnings, and impossible values of keys.
 //!
 //! ```
 //! use swell_base::{Bytes, Dur, Rate, Time};
@@ -15,6 +15,7 @@
 
 mod code;
 mod fetch;
+mod findings;
 mod packet;
 mod paged;
 mod queue;
@@ -25,6 +26,7 @@ mod warning;
 
 pub use code::Code;
 pub use fetch::fetch;
+pub use findings::{Findings, Impossible};
 pub use packet::{
     DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag, UDP_HEADERS,
 };

@@ -2,7 +2,6 @@
 
 pub(crate) mod before;
 mod build;
-mod discipline;
 mod observe;
 mod round_trips;
 pub mod stage;

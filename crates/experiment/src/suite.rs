@@ -8,10 +8,8 @@
 use swell_traffic::Dependency;
 use toml::{Table, Value};
 
-use crate::file::{self, File};
-
-/// Kinds before the model, cheapest first.
-const CHEAPER: [&str; 5] = ["none", "cbr", "poisson", "on-off", "replay"];
+use crate::file::File;
+use crate::kinds::{Information, load_keys, substitutes};
 
 /// The name of a model with one dependency dropped. Names are short, so that they fit into tables of 80 columns.
 fn short(dropped: Dependency) -> &'static str {
@@ -57,18 +55,18 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
     let own = own.ok_or("the file has no such background")?;
     let rate = format!("match:{}", target.name());
     let mut made: Vec<Table> = Vec::new();
-    for kind in CHEAPER {
-        let there = given.iter().find(|t| text_of(t, "kind") == kind);
+    for (information, kind) in substitutes() {
+        let there = given.iter().find(|t| text_of(t, "kind") == kind.name);
         let mut table = match there {
             Some(table) => table.clone(),
-            // A replay needs a capture.
-            None if kind == "replay" => continue,
+            // It needs an input file, which the suite does not have.
+            None if information == Information::Packets => continue,
             None => Table::from_iter([
-                ("name".to_owned(), kind.into()),
-                ("kind".to_owned(), kind.into()),
+                ("name".to_owned(), kind.name.into()),
+                ("kind".to_owned(), kind.name.into()),
             ]),
         };
-        if kind != "none" {
+        if information > Information::Nothing {
             if there.is_none() {
                 for key in ["path", "reversed", "active"] {
                     if let Some(value) = own.get(key) {
@@ -76,22 +74,20 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
                     }
                 }
             }
-            for key in ["rate_up", "stretch", "load"] {
-                table.remove(key);
+            for key in kind.load_keys {
+                table.remove(*key);
             }
             table.insert("rate".into(), rate.clone().into());
         }
         made.push(table);
     }
     let every = Dependency::ALL.map(|d| d.0);
-    let has: Vec<Dependency> = match &target.0 {
-        file::Part::Learnt(keys) => keys.independent.clone(),
-        _ => Vec::new(),
-    };
+    let has = target.dropped().unwrap_or_default();
     let variant = |name: &str, dropped: &[Dependency]| {
         let mut table = own.clone();
-        table.remove("sessions");
-        table.remove("load");
+        for key in load_keys(target.kind()) {
+            table.remove(*key);
+        }
         table.insert("name".into(), name.into());
         table.insert("rate".into(), rate.clone().into());
         let all = every.iter();
@@ -132,6 +128,7 @@ fn distinct(all: &mut [Table], target: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file;
     use crate::test_support::experiment;
 
     fn made(text: &str, learnt: Option<&str>) -> Result<File, String> {

@@ -64,10 +64,6 @@ pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter, PHASES};
 pub use plain::PlainLink;
 pub use pool::{Note, PacketPool, SlotId};
-pub use qdisc::{
-    Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
-    FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,
-    RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
-    RedWeight, RedWeightRule,
-};
+// The disciplines, which `qdisc.rs` alone lists.
+pub use qdisc::*;
 pub use schedule::{Capacity, Change, NewQueue, Outage};

@@ -1,35 +1,42 @@
 //! Queueing disciplines: they decide which packets wait for a serializer, in which order, and which are dropped.
+//!
+//! Each discipline has one file: its keys in experiment files with their checks, its configuration, and its queue. The
+//! list `disciplines!` joins them. Other code knows disciplines by the methods of [`DisciplineKeys`] and [`Discipline`].
 
+mod choke;
 mod classifier;
 mod codel;
 mod drr;
 mod fifo;
 mod fq_codel;
+mod keys;
 mod pie;
 mod priority;
 mod red;
 mod store;
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{DropReason, Dur, Findings, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::PacketPool;
 use crate::pool::SlotId;
 use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
+use keys::Keys;
 
+pub use choke::{Choke, ChokeConfig, ChokeKeys};
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
-pub use drr::{Drr, DrrConfig};
+pub use drr::{Drr, DrrClasses, DrrConfig, DrrKeys};
 pub use fifo::Fifo;
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use pie::{Pie, PieConfig, PieDelay};
-pub use priority::{Priority, PriorityConfig};
+pub use priority::{Priority, PriorityConfig, PriorityKeys};
 pub use red::{
-    Red, RedAdaptive, RedConfig, RedDialect, RedSpacing, RedThresholds, RedWeight, RedWeightRule,
+    Red, RedAdaptive, RedConfig, RedDialect, RedKeys, RedMeasure, RedSet, RedSpacing,
+    RedThresholds, RedVictim, RedWeight, RedWeightRule,
 };
-pub use red::{RedMeasure, RedVictim};
-
-use swell_base::Time;
 
 /// Packets and bytes that wait in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,26 +82,136 @@ pub trait Qdisc {
     fn marked(&self) -> u64 {
         0
     }
+
+    /// The serializer asked for a packet, and none waits. For disciplines with state that this changes.
+    fn fall_idle(&mut self, now: Time) {
+        let _ = now;
+    }
 }
 
-/// The discipline of a link, with its parameters. `docs/queues.md` has a chapter on each.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub enum Discipline {
-    /// First in, first out; a packet that finds the queue full is dropped (drop tail).
-    #[default]
-    Fifo,
-    /// Random early detection.
-    Red(RedConfig),
-    /// Strict priority without preemption.
-    Priority(PriorityConfig),
+/// Defines the disciplines besides FIFO. Each entry has the name in files, the keys, the configuration and the queue.
+macro_rules! disciplines {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $keys:ty => $config:ty => $queue:ty;)*) => {
+        /// A queueing discipline.
+        // As a file writes it.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", deny_unknown_fields)]
+        #[schemars(rename = "Qdisc")]
+        pub enum DisciplineKeys {
+            /// First in, first out; arrivals to a full queue are dropped.
+            #[default]
+            #[serde(rename = "fifo")]
+            Fifo,
+            $($(#[$doc])* #[serde(rename = $name)] $variant($keys),)*
+        }
+
+        impl DisciplineKeys {
+            /// Its name in figures and reports.
+            pub fn label(&self) -> &'static str {
+                match self {
+                    DisciplineKeys::Fifo => "FIFO",
+                    $(DisciplineKeys::$variant(_) => <$keys>::LABEL,)*
+                }
+            }
+
+            /// Whether it counts packets that find the link idle, too.
+            pub fn sees_all(&self) -> bool {
+                match self {
+                    DisciplineKeys::Fifo => false,
+                    $(DisciplineKeys::$variant(_) => <$keys>::SEES_ALL,)*
+                }
+            }
+
+            /// Rejects impossible values. `at` is its own key.
+            pub fn check(&self, at: &str, found: &mut Findings) {
+                match self {
+                    DisciplineKeys::Fifo => {}
+                    $(DisciplineKeys::$variant(keys) => keys.check(at, found),)*
+                }
+            }
+
+            /// Its own limits, which must be resolved like the link's.
+            pub fn limits_mut(&mut self) -> impl Iterator<Item = &mut QueueLimit> {
+                let limits = match self {
+                    DisciplineKeys::Fifo => Vec::new(),
+                    $(DisciplineKeys::$variant(keys) => keys.limits_mut(),)*
+                };
+                limits.into_iter()
+            }
+
+            /// The discipline on a link of `rate`. Limits in BDP have already been resolved.
+            pub fn discipline(&self, rate: Rate) -> Discipline {
+                match self {
+                    DisciplineKeys::Fifo => Discipline::Fifo,
+                    $(DisciplineKeys::$variant(keys) => Discipline::$variant(keys.config(rate)),)*
+                }
+            }
+        }
+
+        /// The discipline of a link, with its parameters. `docs/queues.md` has a chapter on each.
+        #[derive(Clone, Debug, PartialEq, Default)]
+        pub enum Discipline {
+            /// First in, first out; a packet that finds the queue full is dropped (drop tail).
+            #[default]
+            Fifo,
+            $($(#[$doc])* $variant($config),)*
+        }
+
+        /// The other disciplines, which store packets themselves.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Other {
+            $($variant(Box<$queue>),)*
+        }
+
+        impl Other {
+            /// The queue of the link `outlet`, with the random stream `rng`; `None` for FIFO.
+            fn new(d: &Discipline, outlet: &Outlet, rng: impl FnOnce() -> Stream) -> Option<Other> {
+                Some(match d {
+                    Discipline::Fifo => return None,
+                    $(Discipline::$variant(config) => {
+                        Other::$variant(Box::new(<$keys>::queue(config, outlet, rng())))
+                    })*
+                })
+            }
+
+            fn sees_all(&self) -> bool {
+                match self {
+                    $(Other::$variant(_) => <$keys>::SEES_ALL,)*
+                }
+            }
+
+            fn get_mut(&mut self) -> &mut dyn Qdisc {
+                match self {
+                    $(Other::$variant(queue) => &mut **queue,)*
+                }
+            }
+
+            fn get(&self) -> &dyn Qdisc {
+                match self {
+                    $(Other::$variant(queue) => &**queue,)*
+                }
+            }
+        }
+    };
+}
+
+disciplines! {
+    /// Random early detection: arrivals are dropped, or marked, with a probability that grows with
+    /// the average of the queue.
+    Red = "red", RedKeys => RedConfig => Red;
+    /// Strict priority between the applications under study and the background, without preemption.
+    Priority = "priority", PriorityKeys => PriorityConfig => Priority;
     /// Deficit round robin.
-    Drr(DrrConfig),
-    /// Controlled delay.
-    CoDel(CoDelConfig),
-    /// A CoDel queue for each flow, served in turn.
-    FqCoDel(FqCoDelConfig),
-    /// Proportional integral controller, enhanced.
-    Pie(PieConfig),
+    Drr = "drr", DrrKeys => DrrConfig => Drr;
+    /// Controlled delay (RFC 8289).
+    CoDel = "codel", CoDelConfig => CoDelConfig => CoDel;
+    /// A controlled-delay queue for each flow, served in turn (RFC 8290).
+    FqCoDel = "fq-codel", FqCoDelConfig => FqCoDelConfig => FqCoDel;
+    /// Proportional integral controller, enhanced (RFC 8033).
+    Pie = "pie", PieConfig => PieConfig => Pie;
+    /// RED that also compares each arrival with a random packet that waits, and drops both where they
+    /// are of one flow.
+    Choke = "choke", ChokeKeys => ChokeConfig => Choke;
 }
 
 /// Properties of the link that a discipline serves.
@@ -117,40 +234,23 @@ pub(crate) enum AnyQdisc {
     Other(Other),
 }
 
-/// The other disciplines, which store packets themselves.
-#[derive(Clone, Debug)]
-pub(crate) enum Other {
-    Red(Box<Red>),
-    Priority(Box<Priority>),
-    Drr(Box<Drr>),
-    CoDel(Box<CoDel>),
-    FqCoDel(Box<FqCoDel>),
-    Pie(Box<Pie>),
-}
-
 impl AnyQdisc {
     /// The queue of the link `name`. Its random stream derives from `seed` and the name.
     pub(crate) fn new(d: &Discipline, outlet: &Outlet, seed: u64, name: &str) -> AnyQdisc {
         // The name alone is already used for the stream of the link's losses.
-        let stream = || Stream::new(seed, &format!("{name}/queue"));
-        AnyQdisc::Other(match d {
-            Discipline::Fifo => return AnyQdisc::Fifo(PlaceQueue::new(outlet.limit, outlet.rate)),
-            Discipline::Red(c) => Other::Red(Box::new(Red::new(c, outlet, stream()))),
-            Discipline::Priority(c) => Other::Priority(Box::new(Priority::new(c, outlet))),
-            Discipline::Drr(c) => Other::Drr(Box::new(Drr::new(c, outlet, stream()))),
-            Discipline::CoDel(c) => Other::CoDel(Box::new(CoDel::new(c, outlet))),
-            Discipline::FqCoDel(c) => Other::FqCoDel(Box::new(FqCoDel::new(c, outlet, stream()))),
-            Discipline::Pie(c) => Other::Pie(Box::new(Pie::new(c, outlet, stream()))),
-        })
+        let rng = || Stream::new(seed, &format!("{name}/queue"));
+        match Other::new(d, outlet, rng) {
+            Some(other) => AnyQdisc::Other(other),
+            None => AnyQdisc::Fifo(PlaceQueue::new(outlet.limit, outlet.rate)),
+        }
     }
 
-    /// Whether the discipline must also see packets that find the serializer idle and the queue empty. Such packets
-    /// affect averages, first-packet-above times and drop probabilities. The other disciplines keep no state across
-    /// an empty queue; DRR resets a deficit when its queue empties.
+    /// Whether the discipline must also see packets that find the serializer idle and the queue empty
+    /// (`Keys::SEES_ALL`).
     pub(crate) fn sees_all(&self) -> bool {
         match self {
-            AnyQdisc::Fifo(_) | AnyQdisc::Other(Other::Priority(_) | Other::Drr(_)) => false,
-            AnyQdisc::Other(_) => true,
+            AnyQdisc::Fifo(_) => false,
+            AnyQdisc::Other(other) => other.sees_all(),
         }
     }
 
@@ -183,11 +283,11 @@ impl AnyQdisc {
         }
     }
 
-    /// The serializer asked for a packet, and none waits. Only FQ-CoDel has state that this changes.
+    /// As [`Qdisc::fall_idle`].
     #[inline]
     pub(crate) fn fall_idle(&mut self, now: Time) {
-        if let AnyQdisc::Other(Other::FqCoDel(q)) = self {
-            q.fall_idle(now);
+        if let AnyQdisc::Other(other) = self {
+            other.fall_idle(now);
         }
     }
 
@@ -236,28 +336,6 @@ impl AnyQdisc {
 }
 
 impl Other {
-    fn get_mut(&mut self) -> &mut dyn Qdisc {
-        match self {
-            Other::Red(q) => &mut **q,
-            Other::Priority(q) => &mut **q,
-            Other::Drr(q) => &mut **q,
-            Other::CoDel(q) => &mut **q,
-            Other::FqCoDel(q) => &mut **q,
-            Other::Pie(q) => &mut **q,
-        }
-    }
-
-    fn get(&self) -> &dyn Qdisc {
-        match self {
-            Other::Red(q) => &**q,
-            Other::Priority(q) => &**q,
-            Other::Drr(q) => &**q,
-            Other::CoDel(q) => &**q,
-            Other::FqCoDel(q) => &**q,
-            Other::Pie(q) => &**q,
-        }
-    }
-
     // Not inlined, so that a link contains the FIFO code and a single call.
 
     #[cold]
@@ -284,6 +362,12 @@ impl Other {
     ) -> Option<SlotId> {
         let packet = self.get_mut().dequeue(now, dropped)?;
         Some(pool.put(&packet))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fall_idle(&mut self, now: Time) {
+        self.get_mut().fall_idle(now);
     }
 
     #[cold]

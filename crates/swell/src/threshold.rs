@@ -232,9 +232,9 @@ impl Threshold {
                 Tested::Holds(_) => {
                     lines.push(format!("{}: {}", self.text, self.said(b, samples, &name)));
                 }
-                // A comparison of runs that are no experiment, for example without the traffic, proves nothing. What a
-                // program says of itself stands.
-                Tested::Passes if b.withheld.is_empty() || matches!(self.of, Of::Value(..)) => {}
+                // Runs that are no experiment, for example without the traffic, prove nothing. What a program says of itself
+                // stands.
+                Tested::Passes if b.withheld.is_empty() || self.is_reported(samples) => {}
                 Tested::Unknown | Tested::Passes => {
                     let why = match b.withheld.is_empty() {
                         true => String::new(),
@@ -300,6 +300,12 @@ impl Threshold {
         let declared = own.map(|f| f.measures()).unwrap_or_default();
         let sampled = |m: &Measure| m.source == Source::Samples && m.name == *name;
         declared.iter().any(sampled)
+    }
+
+    /// Whether it is about what an application reports, and not about a ratio of it. `samples` as in
+    /// [`Threshold::is_of_samples`].
+    fn is_reported(&self, samples: bool) -> bool {
+        samples && matches!(self.of, Of::Value(..))
     }
 
     /// Whether a foreground's kind is to have the measure, and it is not known: the runs were all late, for example, or

@@ -119,9 +119,13 @@ impl Judgement {
 
     /// Whether it is beyond the margin as seen, and its own interval excludes that nothing differs.
     pub(super) fn apart(&self) -> bool {
-        let known = matches!(Known::of(&self.ratio), Known::Interval);
+        matches!(Known::of(&self.ratio), Known::Interval) && self.is_seen()
+    }
+
+    /// Whether it, or a bound of it, is beyond the margin as seen, and its own interval excludes that nothing differs.
+    pub(super) fn is_seen(&self) -> bool {
         let beyond = self.ratio.value.ln().abs() > MARGIN.ln_1p();
-        known && beyond && (self.ratio.low > 1.0 || self.ratio.high < 1.0)
+        beyond && (self.ratio.low > 1.0 || self.ratio.high < 1.0)
     }
 
     /// Whether the corrected p-values show a difference beyond the margin.

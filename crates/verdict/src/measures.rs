@@ -152,7 +152,7 @@ fn request_times_of(
     found
         .beside
         .extend(aside.judged.into_iter().chain(aside.beside));
-    let p99 = rare::p99(asked, pairs.paired, &COMPLETION_TIME, [over, under]);
+    let p99 = rare::p99(asked, found, &COMPLETION_TIME, [over, under]);
     let of_all = if by_size {
         &mut found.beside
     } else {

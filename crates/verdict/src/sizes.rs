@@ -64,7 +64,7 @@ pub(super) fn judge(
                 found.quantiles(&measure, &over, &under, level);
             }
         }
-        rare.extend(p99(asked, pairs.paired, &measure, [&over, &under]));
+        rare.extend(p99(asked, found, &measure, [&over, &under]));
         // As of all requests together: what makes few of them wait for long shows in the mean only.
         if few_take_most(&over) || few_take_most(&under) {
             let mut average = MEAN_TIME;

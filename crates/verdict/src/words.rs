@@ -1,6 +1,7 @@
 //! The verdict in plain English: a short answer to each question.
 
 use swell_base::Direction;
+use swell_experiment::kinds::label;
 
 use super::answer::{Answer, MARGIN};
 use super::foreground::{BackgroundVerdict, ForegroundVerdict};
@@ -234,7 +235,7 @@ pub(super) fn kinds(comparisons: &[Comparison], enough: Answer) -> Vec<&'static 
     let mut kinds: Vec<&str> = comparisons
         .iter()
         .filter(concerned)
-        .map(|c| kind(c.kind))
+        .map(|c| label(c.kind))
         .collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -379,13 +380,5 @@ fn sure(v: &ForegroundVerdict) -> String {
     match s.warnings {
         0 => text + ".",
         n => text + &format!("; {} to read first.", count(n, "warning")),
-    }
-}
-
-fn kind(kind: &'static str) -> &'static str {
-    match kind {
-        "poisson" => "Poisson",
-        "cbr" => "CBR",
-        other => other,
     }
 }

@@ -43,6 +43,17 @@ pub trait Tap: Send {
     }
 }
 
+/// Observes the TCP packets of a workload at its hosts: before the access path of their sender, which may drop them, and
+/// behind that of their receiver.
+pub trait HostTap: Send {
+    /// An end of a connection sends a packet. `at` is after its random delay, which may be in the future. Packets of a host
+    /// leave in the order in which they are shown, so an earlier one may hold this one up.
+    fn sends(&mut self, at: Time, conn: Conn, end: End, packet: &Head);
+
+    /// A packet has reached an end of an open connection.
+    fn receives(&mut self, at: Time, conn: Conn, end: End, packet: &Head);
+}
+
 /// A flow over a transport `T`. The fields that every event needs share the first cache line; each endpoint of a TCP
 /// connection begins on a cache line of its own.
 #[repr(C, align(64))]
@@ -60,6 +71,8 @@ pub(crate) struct Flow<T> {
     pub tag: Tag,
     /// The workload does not want to be notified of arriving data.
     pub silent: bool,
+    /// A [`HostTap`] observes its packets.
+    pub observed: bool,
     pub transport: T,
 }
 

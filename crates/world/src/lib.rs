@@ -56,7 +56,7 @@ mod world;
 pub use bottleneck::Bottleneck;
 pub use delays::DelayBucket;
 pub use fast::FastPath;
-pub use flow::{Parties, Tap};
+pub use flow::{HostTap, Parties, Tap};
 pub use path::{Duplex, Hop, PathId};
 pub use port::{Delivery, PacketDrop, Port, PortConfig};
 pub use setting::LinkSetting;

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{End, Packet, Paged, Time};
+use swell_base::{End, Head, Packet, Paged, Time};
+use swell_workload::Conn;
 
-use crate::flow::{Parties, Tap};
+use crate::flow::{HostTap, Parties, Tap};
 use crate::index::LinkIndex;
 
 /// Index of the list of arrivals (both directions) in a [`Watch`]. Crossings use the index of their direction.
@@ -17,6 +18,8 @@ pub(crate) struct Watches {
     each: Vec<Option<Watch>>,
     /// The two ends of each flow, kept until none of its packets is in the network.
     parties: Paged<Parties>,
+    /// The tap on the hosts of a workload, and the workload's number.
+    hosts: Option<(u32, Box<dyn HostTap>)>,
 }
 
 /// A tap and its pending observations. A packet is observed when it arrives at a link, and again when it has crossed
@@ -56,6 +59,34 @@ impl Watches {
             seen: Default::default(),
             count: 0,
         });
+    }
+
+    /// Attaches `tap` to the hosts of a workload, for flows that begin from now on.
+    pub fn set_on_hosts(&mut self, workload: u32, tap: Box<dyn HostTap>) {
+        self.hosts = Some((workload, tap));
+    }
+
+    /// Whether there is a tap on the hosts of this workload.
+    pub fn observes_hosts(&self, workload: u32) -> bool {
+        self.hosts.as_ref().is_some_and(|h| h.0 == workload)
+    }
+
+    /// A host of an observed flow sends a packet, which leaves at `at`.
+    #[cold]
+    #[inline(never)]
+    pub fn host_sends(&mut self, at: Time, (conn, end): (Conn, End), packet: &Head) {
+        if let Some((_, tap)) = &mut self.hosts {
+            tap.sends(at, conn, end, packet);
+        }
+    }
+
+    /// A packet has reached a host of an observed flow.
+    #[cold]
+    #[inline(never)]
+    pub fn host_receives(&mut self, at: Time, (conn, end): (Conn, End), packet: &Head) {
+        if let Some((_, tap)) = &mut self.hosts {
+            tap.receives(at, conn, end, packet);
+        }
     }
 
     /// A packet arrives at a queue, which may accept or drop it.

@@ -256,6 +256,10 @@ impl World {
             Some(AnyFlow::Tcp(flow)) => {
                 let endpoint = &mut flow.transport.ends[end];
                 let now = self.links.now;
+                if flow.observed {
+                    let watches = &mut self.links.watches;
+                    watches.host_receives(now, (flow.conn, end), packet);
+                }
                 if endpoint.take_expected(now, &packet.seg) {
                     // The usual case of a bulk receiver.
                     if endpoint.only_acknowledges() && !endpoint.has_events(!flow.silent) {
@@ -518,10 +522,15 @@ fn send_all(
             packet.size = endpoint.config().wire_size(&packet.seg);
             packet.from = end;
             packet.tag = flow.tag;
+            let shown = flow.observed.then_some(*packet);
             let after = match packet.seg.len {
                 0 => Dur::ZERO,
                 _ => *late.get_or_insert_with(|| links.jitter(who, endpoint, flow.bound[end])),
             };
+            if let Some(head) = &shown {
+                let watches = &mut links.watches;
+                watches.host_sends(now + after, (flow.conn, end), head);
+            }
             if after == Dur::ZERO && pair.silent_at[end] <= now {
                 links.send(flow.first[end], place, flow.bound[end]);
             } else {
@@ -565,5 +574,9 @@ fn acknowledge(flow: &mut Flow<TcpPair>, end: End, place: SlotId, links: &mut Li
     packet.size = endpoint.config().wire_size(&packet.seg);
     packet.from = end;
     packet.tag = flow.tag;
+    if flow.observed {
+        let watches = &mut links.watches;
+        watches.host_sends(links.now, (flow.conn, end), packet);
+    }
     links.send_back(flow.first[end], place, flow.bound[end]);
 }

@@ -7,19 +7,12 @@ mod qdisc;
 mod rates;
 mod routes;
 
-use std::ops::RangeInclusive;
+use std::ops::{Deref, DerefMut, RangeInclusive};
 
-use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_base::{Bytes, Dur, Impossible, Rate};
 
 use super::{BackendKind, File, Loss, RateSpec, TcpSettings};
 use crate::kinds::{Foreground, Role, Slot};
-
-/// An impossible value.
-pub(super) struct Impossible {
-    pub key: String,
-    pub message: String,
-    pub hint: Option<String>,
-}
 
 /// Allowed number of runs of each foreground beside each background.
 const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
@@ -42,7 +35,7 @@ const ALL_BINS: u64 = 10_000_000;
 
 /// Every impossible value in `file`.
 pub(super) fn check(file: &File) -> Vec<Impossible> {
-    let mut found = Findings(Vec::new());
+    let mut found = Findings::default();
     names(file, &mut found);
     links::check(file, &mut found);
     change::changes(file, &mut found);
@@ -51,31 +44,27 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     background::backgrounds(file, &mut found);
     rates::check(file, &mut found);
     run(file, &mut found);
-    found.0
+    found.0.into_all()
 }
 
-/// The impossible values found so far.
-pub(crate) struct Findings(Vec<Impossible>);
+/// The impossible values found so far, with the checks that several kinds of traffic share.
+#[derive(Default)]
+pub(crate) struct Findings(swell_base::Findings);
+
+impl Deref for Findings {
+    type Target = swell_base::Findings;
+    fn deref(&self) -> &swell_base::Findings {
+        &self.0
+    }
+}
+
+impl DerefMut for Findings {
+    fn deref_mut(&mut self) -> &mut swell_base::Findings {
+        &mut self.0
+    }
+}
 
 impl Findings {
-    pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>, hint: &str) {
-        self.0.push(Impossible {
-            key: key.into(),
-            message: message.into(),
-            hint: (!hint.is_empty()).then(|| hint.to_owned()),
-        });
-    }
-
-    pub fn probability(&mut self, key: String, p: f64) {
-        if !(0.0..=1.0).contains(&p) {
-            self.add(
-                key,
-                format!("{p} is no probability"),
-                "write a number from 0 to 1",
-            );
-        }
-    }
-
     /// Requires that `shares` under `key` are probabilities whose sum is 1; `of` says what they are shares of.
     pub fn shares(&mut self, key: String, shares: impl Iterator<Item = f64>, of: &str) {
         let mut sum = 0.0;
@@ -86,31 +75,6 @@ impl Findings {
         if (sum - 1.0).abs() > 1e-9 {
             let hint = format!("they are shares of all {of}: together 1");
             self.add(key, format!("the shares sum to {sum}"), &hint);
-        }
-    }
-
-    pub fn factor(&mut self, key: String, k: f64, zero: bool) {
-        if !k.is_finite() || k < 0.0 || (k == 0.0 && !zero) {
-            let hint = if zero {
-                "write 0 or more"
-            } else {
-                "write a number above 0"
-            };
-            self.add(key, format!("{k} is no factor"), hint);
-        }
-    }
-
-    /// Requires that `n` is within `range`, which `hint` describes.
-    pub fn within<T: PartialOrd>(
-        &mut self,
-        key: String,
-        range: RangeInclusive<T>,
-        n: T,
-        message: String,
-        hint: &str,
-    ) {
-        if !range.contains(&n) {
-            self.add(key, message, hint);
         }
     }
 
@@ -176,22 +140,6 @@ impl Findings {
     pub fn access(&mut self, key: String, rate: Option<Rate>) {
         if rate == Some(Rate::default()) {
             self.add(key, "access of rate 0 carries nothing", "");
-        }
-    }
-
-    pub fn limit(&mut self, key: String, limit: QueueLimit) {
-        let empty = match limit {
-            QueueLimit::Packets(n) => n == 0,
-            QueueLimit::Bytes(b) => b == Bytes(0),
-            QueueLimit::Time(d) => d == Dur::ZERO,
-            QueueLimit::Bdp(k) => k <= 0.0,
-        };
-        if empty {
-            self.add(
-                key,
-                "a queue that holds nothing drops every packet that has to wait",
-                "write at least 1pkt",
-            );
         }
     }
 
@@ -440,24 +388,17 @@ fn run(file: &File, found: &mut Findings) {
     if let Some(records) = &run.keep.records {
         records.check(|name| format!("run.keep.records.{name}"), found);
     }
-    // Round trips and gaps come from the same tap.
-    let ends = if run.keep.rtts {
-        "run.keep.rtts"
-    } else {
-        "run.keep.gaps"
-    };
     // A link has a single tap, so only one of these can use it.
     let looks = [
         ("run.keep.packets", run.keep.packets),
         ("run.keep.records", run.keep.records.is_some()),
         ("run.keep.waterfall", run.keep.waterfall),
-        (ends, run.keep.rtts || run.keep.gaps),
     ];
     let mut kept = looks.into_iter().filter(|l| l.1);
     if let (Some(_), Some((second, _))) = (kept.next(), kept.next()) {
         found.add(
             second,
-            "packets, flow records, a waterfall, and round trips with gaps are not kept of the same runs",
+            "packets, flow records and a waterfall are not kept of the same runs",
             "leave all but one of them out",
         );
     }

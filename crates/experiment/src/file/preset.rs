@@ -121,7 +121,7 @@ impl Preset {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
                     up: Some(LinkOverrides {
                         rate: Some(Rate::from_bps(10_000_000)),
-                        qdisc: Some(Named(Qdisc::FqCodel(FqCoDelConfig::default()))),
+                        qdisc: Some(Named(Qdisc::FqCoDel(FqCoDelConfig::default()))),
                         ..LinkOverrides::default()
                     }),
                     down: Some(LinkOverrides {

@@ -4,6 +4,7 @@ mod impossible;
 mod links;
 mod mistakes;
 mod programs;
+mod qdisc;
 mod rates;
 mod swarm;
 
@@ -139,12 +140,12 @@ fn each_direction_has_its_discipline() {
     let [up, down] = read(RICH, "x").unwrap().network.link.directions();
     assert_eq!(
         up.qdisc,
-        Qdisc::FqCodel(swell_path::FqCoDelConfig::default())
+        Qdisc::FqCoDel(swell_path::FqCoDelConfig::default())
     );
     let Qdisc::Red(red) = down.qdisc else {
         panic!("{:?}", down.qdisc)
     };
-    assert_eq!(red.set, qdisc::RedSet::Ns2Modern);
+    assert_eq!(red.set, swell_path::RedSet::Ns2Modern);
     assert_eq!(red.min, Some(QueueLimit::Packets(5)));
     assert_eq!(red.weight, Some(swell_path::RedWeight::Fixed(0.002)));
     assert_eq!(

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
 use swell_tcp::Config;
-use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
+use swell_traffic::{Dependency, Model};
 use swell_workload::{Access, Object, Workload};
 
 pub(crate) use super::pace::Pace;
@@ -197,13 +197,68 @@ pub(crate) enum Seen<'r> {
     Packets(Capture),
 }
 
+/// What must be known of real traffic to generate a background in its place, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Information {
+    /// Nothing.
+    Nothing,
+    /// Its mean rate.
+    Rate,
+    /// Its mean rate, and that gaps between packets vary.
+    Gaps,
+    /// Its mean rate, and the distribution of its bursts.
+    Bursts,
+    /// Its packets, in an input file.
+    Packets,
+}
+
 /// A kind of traffic as keys of a file.
 pub(crate) trait Keys {
+    /// Its name in sentences, if that is not the name in files.
+    fn label() -> Option<&'static str>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// If a suite compares it with a learnt background: what must be known to generate it.
+    fn substitute() -> Option<Information>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// The keys besides `rate` that determine its load.
+    fn load_keys() -> &'static [&'static str]
+    where
+        Self: Sized,
+    {
+        &[]
+    }
+
     /// Its name in tables and figures.
     fn name(&self) -> &str;
 
     /// Rejects impossible values.
     fn check(&self, at: &Slot<'_>, found: &mut Findings);
+
+    /// Whether there is no traffic.
+    fn is_none(&self) -> bool {
+        false
+    }
+
+    /// Whether it stands for real traffic: learnt from it, or its packets. Parametric backgrounds of the same rate are
+    /// compared with it.
+    fn is_real(&self) -> bool {
+        false
+    }
+
+    /// If it is a model of real traffic whose dependencies may be dropped: those that the file drops.
+    fn dropped(&self) -> Option<&[Dependency]> {
+        None
+    }
 
     /// The rate of the down direction, if the file gives one.
     fn rate(&self) -> Option<&RateSpec> {

@@ -70,6 +70,10 @@ fn interval() -> Dur {
 impl Keys for Imitation {
     reads!(name, active, route, delay);
 
+    fn is_real(&self) -> bool {
+        true
+    }
+
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.access(at.key("access"), self.access);
         found.factor(at.key("durations"), self.durations, false);

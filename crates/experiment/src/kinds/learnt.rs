@@ -199,6 +199,18 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
 impl Keys for Learnt {
     reads!(name, rate, load, active, energy, route);
 
+    fn load_keys() -> &'static [&'static str] {
+        &["sessions", "load"]
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn dropped(&self) -> Option<&[Dependency]> {
+        Some(&self.independent)
+    }
+
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
         if let Some(k) = self.sessions {

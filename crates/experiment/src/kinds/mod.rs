@@ -2,8 +2,7 @@
 //! measures.
 //!
 //! A kind consists of two types: its keys in a file, which implement [`Keys`], and its form in a run, which
-//! implements [`Plays`]. The list below joins them. Other code knows kinds by the methods of these traits. Only the suite
-//! (`suite.rs`), which makes backgrounds of kinds that it chooses, and the spelling of two of them in verdicts name any.
+//! implements [`Plays`]. The list below joins them. Other code knows kinds by the methods of these traits.
 
 mod active;
 mod contract;
@@ -36,11 +35,12 @@ use std::ops::{Deref, DerefMut};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Warning};
+use swell_traffic::Dependency;
 
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Crossed, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Seen, Slot,
-    Source,
+    Asked, Complaint, Crossed, Fetches, Files, Information, Keys, Pace, Plausible, Plays,
+    Resolving, Seen, Slot, Source,
 };
 pub use contract::{Data, Input, Machine, PathProperties, Role, Setting, Shown};
 pub use dash::{Choice, Dash, DashTraffic};
@@ -119,8 +119,16 @@ macro_rules! kinds {
             }
         }
 
-        /// Every kind with its possible roles.
-        const KINDS: &[(&str, Roles)] = &[$(($name, Roles::$roles)),*];
+        /// Every kind.
+        fn all() -> impl Iterator<Item = Kind> {
+            [$(Kind {
+                name: $name,
+                roles: Roles::$roles,
+                label: <$keys>::label().unwrap_or($name),
+                substitute: <$keys>::substitute(),
+                load_keys: <$keys>::load_keys(),
+            }),*].into_iter()
+        }
     };
 }
 
@@ -130,6 +138,35 @@ enum Roles {
     Either,
     Foreground,
     Background,
+}
+
+/// Properties of a kind that do not depend on its keys.
+pub(crate) struct Kind {
+    /// Its name in files.
+    pub name: &'static str,
+    roles: Roles,
+    label: &'static str,
+    substitute: Option<Information>,
+    /// The keys besides `rate` that determine its load.
+    pub load_keys: &'static [&'static str],
+}
+
+/// The name in sentences of the kind that files call `kind`.
+pub fn label(kind: &str) -> &str {
+    all().find(|k| k.name == kind).map_or(kind, |k| k.label)
+}
+
+/// The keys besides `rate` that determine the load of the kind that files call `kind`.
+pub(crate) fn load_keys(kind: &str) -> &'static [&'static str] {
+    all().find(|k| k.name == kind).map_or(&[], |k| k.load_keys)
+}
+
+/// The kinds that a suite compares with a learnt background, with what must be known to generate each. Those for which
+/// least must be known come first.
+pub(crate) fn substitutes() -> Vec<(Information, Kind)> {
+    let mut found: Vec<_> = all().filter_map(|k| Some((k.substitute?, k))).collect();
+    found.sort_by_key(|&(information, _)| information);
+    found
 }
 
 kinds! {
@@ -205,7 +242,7 @@ impl Part {
 
     /// Whether there is no traffic.
     pub fn is_none(&self) -> bool {
-        matches!(self, Part::None(_))
+        self.keys().is_none()
     }
 
     /// The rate of the down direction, if the file gives one: a fixed rate, or that of another background.
@@ -262,16 +299,18 @@ impl Part {
 
     /// Whether it is a model of real traffic, whose dependencies may be dropped one by one.
     pub fn is_model(&self) -> bool {
-        matches!(self, Part::Learnt(_))
+        self.dropped().is_some()
+    }
+
+    /// If it is such a model: the dependencies that the file drops.
+    pub(crate) fn dropped(&self) -> Option<&[Dependency]> {
+        self.keys().dropped()
     }
 
     /// Whether it stands for real traffic: learnt from it, or its packets. Parametric backgrounds of the same rate are
     /// compared with it.
     pub fn is_real(&self) -> bool {
-        matches!(
-            self,
-            Part::Learnt(_) | Part::Sessions(_) | Part::Imitation(_) | Part::Replay(_)
-        )
+        self.keys().is_real()
     }
 
     /// Whether it has its own rate, which another background could take.
@@ -511,8 +550,8 @@ role!(
 /// The schema of parts, restricted to the kinds with this role.
 fn of_role(mut schema: Schema, role: Roles, description: &str) -> Schema {
     let may = |kind: &str| {
-        let found = KINDS.iter().find(|(name, _)| *name == kind);
-        found.is_some_and(|(_, roles)| *roles == Roles::Either || *roles == role)
+        let found = all().find(|k| k.name == kind);
+        found.is_some_and(|k| k.roles == Roles::Either || k.roles == role)
     };
     if let Some(all) = schema.get_mut("oneOf").and_then(|v| v.as_array_mut()) {
         all.retain(|one| {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Traffic;
-use super::contract::{Keys, Resolving, Role, Shown, Slot};
+use super::contract::{Information, Keys, Resolving, Role, Shown, Slot};
 use crate::file::check::Findings;
 use crate::measure::Measure;
 
@@ -17,6 +17,14 @@ pub struct Nothing {
 }
 
 impl Keys for Nothing {
+    fn substitute() -> Option<Information> {
+        Some(Information::Nothing)
+    }
+
+    fn is_none(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,8 @@ use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads, trimmed,
+    Asked, Information, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path,
+    reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed, requested, times};
@@ -182,6 +183,14 @@ impl OnOff {
 
 impl Keys for OnOff {
     reads!(name, load, active, energy, route, delay);
+
+    fn substitute() -> Option<Information> {
+        Some(Information::Bursts)
+    }
+
+    fn load_keys() -> &'static [&'static str] {
+        &["rate_up", "load"]
+    }
 
     fn is_of_its_draws(&self) -> bool {
         self.seeds.is_some()

@@ -9,7 +9,8 @@ use swell_base::{Bytes, Dur, Rate, derived};
 use swell_workload::{Law, ParametricConfig, Sources, Transport, Workload};
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, path,
+    Asked, Information, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    path,
 };
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
@@ -246,7 +247,7 @@ pub(super) fn times(rate: Rate, pace: Option<f64>) -> Rate {
 
 /// Defines a kind of packets. All have the same keys, but different intervals.
 macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $information:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -279,6 +280,18 @@ macro_rules! kind {
         }
 
         impl Keys for $name {
+            fn label() -> Option<&'static str> {
+                Some(Process::$name.words()[0])
+            }
+
+            fn substitute() -> Option<Information> {
+                Some(Information::$information)
+            }
+
+            fn load_keys() -> &'static [&'static str] {
+                &["rate_up", "load"]
+            }
+
             fn name(&self) -> &str {
                 &self.0.name
             }
@@ -360,11 +373,11 @@ macro_rules! kind {
 
 kind!(
     /// Packets at exponential intervals.
-    Poisson
+    Poisson, Gaps
 );
 kind!(
     /// Packets at equal intervals.
-    Cbr
+    Cbr, Rate
 );
 
 /// Label of a foreground's seed where its streams have the same names as a background's.

@@ -11,8 +11,8 @@ use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_workload::{Packets, ReplayConfig, Transport};
 
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Seen,
-    Setting, Slot, Source, path, reads, trimmed,
+    Complaint, Data, Files, Information, Input, Keys, Machine, Pace, Plausible, Plays, Resolving,
+    Role, Seen, Setting, Slot, Source, path, reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed};
@@ -223,6 +223,18 @@ impl Replay {
 
 impl Keys for Replay {
     reads!(name, rate, load, active, energy, delay);
+
+    fn substitute() -> Option<Information> {
+        Some(Information::Packets)
+    }
+
+    fn load_keys() -> &'static [&'static str] {
+        &["stretch", "load"]
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(

@@ -150,6 +150,14 @@ impl Sessions {
 impl Keys for Sessions {
     reads!(name, rate, load, active, route, delay);
 
+    fn load_keys() -> &'static [&'static str] {
+        &["sessions", "load"]
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
         if let Some(k) = self.sessions {

@@ -6,7 +6,6 @@ use swell_base::{Code, Direction, Dur, Time, Warning};
 use swell_path::{Capacity, Change, LinkConfig, NewQueue, Outage};
 use swell_tcp::Config;
 
-use super::discipline::discipline;
 use crate::backend::RunSpec;
 use crate::file::{self, Queue};
 use crate::kinds::{Playing, Role, significant};
@@ -54,7 +53,7 @@ fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConf
             .map(|(limit, qdisc)| {
                 let rate = counting_rate(change, link, &spec.deliveries);
                 NewQueue {
-                    discipline: discipline(&qdisc.0, rate),
+                    discipline: qdisc.0.discipline(rate),
                     limit,
                     rate: Some(rate),
                 }
@@ -67,7 +66,7 @@ fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConf
     LinkConfig {
         rate: Some(link.rate),
         delay: link.delay,
-        discipline: discipline(&link.qdisc, link.rate),
+        discipline: link.qdisc.discipline(link.rate),
         queue: link.queue,
         overhead: u16::try_from(link.overhead.0).unwrap_or(u16::MAX),
         loss: link.loss,

@@ -1,62 +1,35 @@
 //! Round trips and windows of the foreground's connections, as an end of a connection sees them in its packets.
 //!
-//! A tap on the link nearest to an end shows each packet that the end sends or receives; the access path between the two
-//! has a known delay. A packet's round trip lasts from its transmission to the first acknowledgement that covers it. A
-//! window is what an end sends from one packet until that packet is acknowledged.
+//! A packet's round trip lasts from when it leaves its sender to the first acknowledgement that covers it. A window is
+//! what an end sends from one packet until that packet is acknowledged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swell_base::{Direction, Dur, Flags, Packet, Segment, Tag, Time};
-use swell_world::{Parties, Tap};
+use swell_base::{Direction, End, Flags, Head, Segment, Time};
+use swell_workload::Conn;
+use swell_world::HostTap;
 
 use crate::observe::{RoundTrip, Shown, WindowGap};
 
-/// Observes the foreground's packets at the two outer links of its path. Clones share their state.
+/// Observes the packets of the foreground's connections at their ends. Clones share their state.
 #[derive(Clone, Default)]
 pub(super) struct Ends(Arc<Mutex<BTreeMap<Key, Vec<Sight>>>>);
 
 /// A connection, and the direction in which the end that is meant sends.
 type Key = (u32, Direction);
 
-/// A packet that crosses the link nearest to an end.
+/// A packet at an end.
 struct Sight {
-    /// When it came to that link from the end, or came out of it towards the end.
     at: Time,
     /// Whether the end sent it.
     sent: bool,
     segment: Segment,
 }
 
-/// [`Ends`] at one link, of one workload.
-struct At {
-    ends: Ends,
-    own: u32,
-    /// The directions in which the ends next to this link send.
-    sends: Vec<Direction>,
-}
-
 impl Ends {
-    /// The taps for the outer links of a path: the client's and the server's, which may be the same. Packets of other
-    /// workloads than `own` are not kept.
-    pub fn taps(&self, [client, server]: [usize; 2], own: u32) -> Vec<(usize, Box<dyn Tap>)> {
-        let mut sends: BTreeMap<usize, Vec<Direction>> = BTreeMap::new();
-        sends.entry(client).or_default().push(Direction::Up);
-        sends.entry(server).or_default().push(Direction::Down);
-        let tap = |(link, directions)| {
-            let ends = self.clone();
-            let tap: Box<dyn Tap> = Box::new(At {
-                ends,
-                own,
-                sends: directions,
-            });
-            (link, tap)
-        };
-        sends.into_iter().map(tap).collect()
-    }
-
-    /// The tables `rtts` and `gaps`. `access` is the delay of the access path at each end.
-    pub fn tables(&self, access: Dur) -> (Vec<RoundTrip>, Vec<WindowGap>) {
+    /// The tables `rtts` and `gaps`.
+    pub fn tables(&self) -> (Vec<RoundTrip>, Vec<WindowGap>) {
         let seen = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         // Connections are numbered in the order of their first packets.
         let mut first: BTreeMap<u32, Time> = BTreeMap::new();
@@ -69,19 +42,12 @@ impl Ends {
         order.sort_unstable();
         let number: BTreeMap<u32, u32> = order.iter().map(|o| o.1).zip(0..).collect();
         let (mut trips, mut gaps) = (Vec::new(), Vec::new());
-        for ((conn, direction), sights) in seen {
+        for ((conn, direction), mut sights) in seen {
             let connection = number.get(&conn).copied().unwrap_or(conn);
-            let mut end = End::new(connection, direction);
-            // By the clock of the end. Of one instant, what it received comes first: it may be why it sent.
-            let mut timed: Vec<(Time, bool, Segment)> = sights
-                .into_iter()
-                .map(|s| match s.sent {
-                    true => (s.at - access, true, s.segment),
-                    false => (s.at + access, false, s.segment),
-                })
-                .collect();
-            timed.sort_by_key(|&(at, sent, _)| (at, sent));
-            for (at, sent, segment) in &timed {
+            let mut end = Sender::new(connection, direction);
+            // Of one instant, what the end received comes first: it may be why it sent.
+            sights.sort_by_key(|s| (s.at, s.sent));
+            for Sight { at, sent, segment } in &sights {
                 match sent {
                     true => end.sends(*at, segment),
                     false => end.receives(*at, segment),
@@ -100,36 +66,47 @@ impl Ends {
         });
         (trips, gaps)
     }
-}
 
-impl At {
-    /// A packet that comes to the link (`sent`) or out of it.
-    fn sees(&self, at: Time, sent: bool, parties: &Parties, to_server: bool, packet: &Packet) {
-        if packet.tag != Tag::Foreground || !parties.tcp || parties.workload != self.own {
-            return;
-        }
-        // Of an end that sends up, what goes to the server is sent by it, and everything else is for it.
-        let from = |d: Direction| to_server == (d == Direction::Up);
-        for &direction in self.sends.iter().filter(|&&d| from(d) == sent) {
-            let mut seen = (self.ends.0.lock()).unwrap_or_else(PoisonError::into_inner);
-            seen.entry((parties.conn.0, direction))
-                .or_default()
-                .push(Sight {
-                    at,
-                    sent,
-                    segment: packet.head.seg,
-                });
-        }
+    fn note(&self, conn: Conn, end: End, sight: Sight) {
+        let direction = match end {
+            End::Client => Direction::Up,
+            End::Server => Direction::Down,
+        };
+        let mut seen = (self.0.lock()).unwrap_or_else(PoisonError::into_inner);
+        let own = seen.entry((conn.0, direction)).or_default();
+        // Packets with random delays do not overtake each other.
+        let before = own.iter().rev().find(|s| s.sent);
+        let at = match before {
+            Some(before) if sight.sent => before.at.max(sight.at),
+            _ => sight.at,
+        };
+        own.push(Sight { at, ..sight });
     }
 }
 
-impl Tap for At {
-    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        self.sees(at, false, parties, to_server, packet);
+impl HostTap for Ends {
+    fn sends(&mut self, at: Time, conn: Conn, end: End, packet: &Head) {
+        self.note(
+            conn,
+            end,
+            Sight {
+                at,
+                sent: true,
+                segment: packet.seg,
+            },
+        );
     }
 
-    fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        self.sees(at, true, parties, to_server, packet);
+    fn receives(&mut self, at: Time, conn: Conn, end: End, packet: &Head) {
+        self.note(
+            conn,
+            end,
+            Sight {
+                at,
+                sent: false,
+                segment: packet.seg,
+            },
+        );
     }
 }
 
@@ -144,8 +121,8 @@ struct Unacknowledged {
     again: bool,
 }
 
-/// One end of a connection.
-struct End {
+/// An end of a connection, as a sender.
+struct Sender {
     connection: u32,
     direction: Direction,
     open: VecDeque<Unacknowledged>,
@@ -160,9 +137,9 @@ struct End {
     gaps: Vec<WindowGap>,
 }
 
-impl End {
-    fn new(connection: u32, direction: Direction) -> End {
-        End {
+impl Sender {
+    fn new(connection: u32, direction: Direction) -> Sender {
+        Sender {
             connection,
             direction,
             open: VecDeque::new(),

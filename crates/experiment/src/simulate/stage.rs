@@ -129,13 +129,8 @@ impl RunParts {
             }
         }
         let ends = (spec.rtts || spec.gaps).then(Ends::default);
-        let route = spec.foreground.as_ref().map(|part| &part.path[..]);
-        if let (Some(ends), Some(own), Some([client, .., server] | [client @ server])) =
-            (&ends, foreground, route)
-        {
-            for (link, end) in ends.taps([client.link, server.link], own as u32) {
-                world.set_tap_on(link, end);
-            }
+        if let (Some(ends), Some(own)) = (&ends, foreground) {
+            world.set_tap_on_hosts(own, Box::new(ends.clone()));
         }
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
@@ -258,7 +253,7 @@ impl RunParts {
                 observed.waterfall = watching.shares(spec, &part.part.path, access, hello, &own);
             }
             if let Some(ends) = self.ends {
-                let (rtts, gaps) = ends.tables(part.part.delay());
+                let (rtts, gaps) = ends.tables();
                 observed.rtts = if spec.rtts { rtts } else { Vec::new() };
                 observed.gaps = if spec.gaps { gaps } else { Vec::new() };
             }

@@ -110,8 +110,15 @@ impl Seen {
     pub fn numbers(&self, settle: Dur) -> Vec<Number> {
         let settled = Time::ZERO + settle;
         let counts: Vec<&Sample> = self.samples.iter().filter(|c| c.at >= settled).collect();
+        let length = |pair: &[&Sample]| pair[1].at.since(pair[0].at);
+        let mut lengths: Vec<Dur> = counts.windows(2).map(length).collect();
+        lengths.sort_unstable();
+        let usual = lengths.get(lengths.len() / 2).copied();
+        // Deviations count each interval alike. Rates over the little that is left at the end, or behind a late reading, are
+        // those of a few packets.
         let mut numbers: Vec<Number> = counts
             .windows(2)
+            .filter(|pair| Some(length(pair) * 2) >= usual)
             .flat_map(|pair| interval(pair[0], pair[1]))
             .collect();
         let (Some(first), Some(last)) = (counts.first(), counts.last()) else {
@@ -292,6 +299,37 @@ mod tests {
                 .iter()
                 .all(|n| n.name != "seconds")
         );
+    }
+
+    /// The generator ended just after a reading, in which a packet came.
+    #[test]
+    fn the_rest_of_an_interval_has_no_rate() {
+        let mut seen = Seen {
+            samples: (0..4).map(|s| count(s, 100 * s, 0)).collect(),
+            ..Seen::default()
+        };
+        let rates = |of: &Seen| -> Vec<f64> {
+            let all = of.numbers(Dur::ZERO).into_iter();
+            all.filter(|n| n.name == "forwarded")
+                .map(|n| n.value)
+                .collect()
+        };
+        let whole = rates(&seen);
+        assert_eq!(whole, [800_000.0; 3]);
+        let last = Sample {
+            at: Time::ZERO + Dur::from_micros(3_000_040),
+            ..count(3, 301, 0)
+        };
+        seen.samples.push(last);
+        assert_eq!(rates(&seen), whole);
+        // Half of one has.
+        seen.samples.pop();
+        let half = Sample {
+            at: Time::ZERO + Dur::from_millis(3_500),
+            ..count(3, 350, 0)
+        };
+        seen.samples.push(half);
+        assert_eq!(rates(&seen), [800_000.0; 4]);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, DropReason, Dur, Packet, Time};
+use swell_base::{Bytes, DropReason, Dur, Findings, Packet, Rate, Stream, Time};
 
+use super::keys::{self, Keys};
 use super::store::{Bound, Stamped, mark};
 use super::{Backlog, Outlet, Qdisc};
 
@@ -32,6 +33,25 @@ impl Default for CoDelConfig {
             mtu: Bytes(1500),
             ecn: false,
         }
+    }
+}
+
+impl Keys for CoDelConfig {
+    type Config = CoDelConfig;
+    type Queue = CoDel;
+    const LABEL: &'static str = "CoDel";
+
+    fn check(&self, at: &str, found: &mut Findings) {
+        keys::control(at, self.target, self.interval, found);
+        keys::packet(format!("{at}.mtu"), self.mtu, found);
+    }
+
+    fn config(&self, _: Rate) -> CoDelConfig {
+        *self
+    }
+
+    fn queue(config: &CoDelConfig, outlet: &Outlet, _: Stream) -> CoDel {
+        CoDel::new(config, outlet)
     }
 }
 

@@ -2,10 +2,103 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, Packet, Stream, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, DropReason, Findings, Packet, Rate, Stream, Time};
 
+use super::keys::{self, Keys};
 use super::store::Bound;
 use super::{Backlog, Classifier, Outlet, Qdisc};
+
+/// Queues with packets take turns; at its turn a queue may send its quantum and what it left over
+/// the turn before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Drr")]
+pub struct DrrKeys {
+    /// Which packets share a queue.
+    pub by: DrrClasses,
+    /// How many queues flows are hashed to. With `by = "traffic"` there are two.
+    pub queues: u32,
+    /// Bytes that a queue may send more in each round: at least the largest packet.
+    pub quantum: Bytes,
+    /// Quanta of single queues, from the first on; with `by = "traffic"` of the applications under
+    /// study and of the background. Shares of the rate are in proportion to them.
+    pub quanta: Vec<Bytes>,
+}
+
+impl Default for DrrKeys {
+    fn default() -> DrrKeys {
+        DrrKeys {
+            by: DrrClasses::Flow,
+            queues: 1024,
+            quantum: Bytes(1500),
+            quanta: Vec::new(),
+        }
+    }
+}
+
+/// Which packets share a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrrClasses {
+    /// Those of a flow, by a hash: a few flows may meet in one queue.
+    #[default]
+    Flow,
+    /// Those of the applications under study in one queue, those of the background in another.
+    Traffic,
+}
+
+impl Keys for DrrKeys {
+    type Config = DrrConfig;
+    type Queue = Drr;
+    const LABEL: &'static str = "DRR";
+    // A deficit is reset when its queue empties.
+    const SEES_ALL: bool = false;
+
+    fn check(&self, at: &str, found: &mut Findings) {
+        let key = |name: &str| format!("{at}.{name}");
+        keys::number(key("queues"), "queues", self.queues, found);
+        keys::quantum(key("quantum"), self.quantum, found);
+        for (i, &q) in self.quanta.iter().enumerate() {
+            keys::quantum(key(&format!("quanta[{i}]")), q, found);
+        }
+        let queues = match self.by {
+            DrrClasses::Flow => self.queues,
+            DrrClasses::Traffic => 2,
+        };
+        if self.quanta.len() > queues as usize {
+            found.add(
+                key("quanta"),
+                format!("{} quanta for {queues} queues", self.quanta.len()),
+                "write one for each queue, or fewer",
+            );
+        }
+    }
+
+    fn config(&self, _: Rate) -> DrrConfig {
+        let (classifier, queues) = match self.by {
+            DrrClasses::Flow => (Classifier::Hash, keys::count(self.queues)),
+            DrrClasses::Traffic => {
+                let by = Classifier::Tag {
+                    foreground: 0,
+                    background: 1,
+                };
+                (by, 2)
+            }
+        };
+        DrrConfig {
+            classifier,
+            queues,
+            quantum: keys::large(self.quantum),
+            quanta: self.quanta.iter().copied().map(keys::large).collect(),
+        }
+    }
+
+    fn queue(config: &DrrConfig, outlet: &Outlet, rng: Stream) -> Drr {
+        Drr::new(config, outlet, rng)
+    }
+}
 
 /// Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995 and ToN 4(3), 1996).
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, DropReason, Dur, Packet, Stream, Time};
+use swell_base::{Bytes, DropReason, Dur, Findings, Packet, Rate, Stream, Time};
 
 use super::codel::{Control, Fate};
+use super::keys::{self, Keys};
 use super::store::{Bound, Stamped};
 use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
 
@@ -65,6 +66,29 @@ impl Default for FqCoDelConfig {
     }
 }
 
+impl Keys for FqCoDelConfig {
+    type Config = FqCoDelConfig;
+    type Queue = FqCoDel;
+    const LABEL: &'static str = "FQ-CoDel";
+
+    fn check(&self, at: &str, found: &mut Findings) {
+        let key = |name: &str| format!("{at}.{name}");
+        keys::control(at, self.target, self.interval, found);
+        keys::packet(key("mtu"), self.mtu, found);
+        keys::number(key("flows"), "queues", self.flows, found);
+        keys::number(key("drop_batch"), "packets", self.drop_batch, found);
+        keys::quantum(key("quantum"), self.quantum, found);
+    }
+
+    fn config(&self, _: Rate) -> FqCoDelConfig {
+        *self
+    }
+
+    fn queue(config: &FqCoDelConfig, outlet: &Outlet, rng: Stream) -> FqCoDel {
+        FqCoDel::new(config, outlet, rng)
+    }
+}
+
 /// One queue per flow, each managed by CoDel. Queues are served in rounds, new queues first.
 #[derive(Clone, Debug)]
 pub struct FqCoDel {
@@ -105,16 +129,6 @@ impl FqCoDel {
             total: Backlog::default(),
             salt: stream.bits(),
             marked: 0,
-        }
-    }
-
-    /// The serializer asks for a packet while none waits. This takes the emptied queues off the lists, so that the next
-    /// packet of each makes it a new queue again.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn fall_idle(&mut self, now: Time) {
-        if self.total.packets == 0 {
-            self.dequeue(now, &mut |_, _| {});
         }
     }
 
@@ -234,5 +248,12 @@ impl Qdisc for FqCoDel {
 
     fn marked(&self) -> u64 {
         self.marked
+    }
+
+    /// Takes the emptied queues off the lists, so that the next packet of each makes it a new queue again.
+    fn fall_idle(&mut self, now: Time) {
+        if self.total.packets == 0 {
+            self.dequeue(now, &mut |_, _| {});
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, DropReason, Dur, Packet, Stream, Time};
+use swell_base::{Bytes, DropReason, Dur, Findings, Packet, Rate, Stream, Time};
 
+use super::keys::{self, Keys};
 use super::store::{Bound, Stamped, mark};
 use super::{Backlog, Outlet, Qdisc};
 
@@ -64,6 +65,41 @@ pub enum PieDelay {
     /// Little's law: backlog over departure rate. The rate is measured over 16 KiB at a time and averaged with weight
     /// 1/8.
     DepartureRate,
+}
+
+/// Minimum update interval. A shorter one would dominate the cost of a run.
+const SHORTEST_UPDATE: Dur = Dur::from_micros(100);
+
+impl Keys for PieConfig {
+    type Config = PieConfig;
+    type Queue = Pie;
+    const LABEL: &'static str = "PIE";
+
+    fn check(&self, at: &str, found: &mut Findings) {
+        let key = |name: &str| format!("{at}.{name}");
+        if self.update < SHORTEST_UPDATE {
+            found.add(
+                key("update"),
+                format!(
+                    "a probability computed every {} leaves no time for packets",
+                    self.update
+                ),
+                "write 100us or more; 15ms is usual",
+            );
+        }
+        found.factor(key("alpha"), self.alpha, true);
+        found.factor(key("beta"), self.beta, true);
+        found.probability(key("mark_below"), self.mark_below);
+        keys::packet(key("mean_packet"), self.mean_packet, found);
+    }
+
+    fn config(&self, _: Rate) -> PieConfig {
+        *self
+    }
+
+    fn queue(config: &PieConfig, outlet: &Outlet, rng: Stream) -> Pie {
+        Pie::new(config, outlet, rng)
+    }
 }
 
 /// Bytes over which the departure rate is measured (RFC 8033 section 5.2, DQ_THRESHOLD).

@@ -1,6 +1,7 @@
 //! Random early detection (RED).
 
 mod config;
+mod keys;
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ pub use config::{
     RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
     RedWeight, RedWeightRule,
 };
+pub use keys::{RedKeys, RedSet};
 
 /// Random early detection: arriving packets are dropped or marked with a probability that grows with the average queue.
 #[derive(Clone, Debug)]
@@ -103,6 +105,23 @@ impl Red {
         self.average
     }
 
+    /// Whether the average is above the lower threshold.
+    pub fn is_above(&self) -> bool {
+        self.average > self.min
+    }
+
+    /// The packets that wait, the next one first.
+    pub fn waiting(&self) -> &VecDeque<Packet> {
+        &self.waiting
+    }
+
+    /// Removes the waiting packet with this index.
+    pub fn remove(&mut self, index: usize) -> Option<Packet> {
+        let packet = self.waiting.remove(index)?;
+        self.backlog.remove(packet.size);
+        Some(packet)
+    }
+
     /// The current drop probability at the upper threshold, which adaptation may change.
     pub fn max_p(&self) -> f64 {
         self.max_p
@@ -124,7 +143,7 @@ impl Red {
     /// Updates the average for an arrival at `now`. After an idle period, it assumes as many arrivals to an empty
     /// queue as the link could have sent packets. Sources: Floyd & Jacobson 1993, section 4 and fig. 2; ns-2
     /// `REDQueue::estimator`, which uses whole packets and adds one for the arriving packet.
-    fn estimate(&mut self, now: Time) {
+    pub fn estimate(&mut self, now: Time) {
         let keep = 1.0 - self.weight;
         if self.backlog.packets > 0 {
             self.average = self.average * keep + self.weight * self.length();
@@ -278,49 +297,15 @@ impl Red {
         self.count_bytes = 0;
     }
 
-    fn accept(&mut self, packet: Packet) {
-        self.backlog.add(packet.size);
-        self.waiting.push_back(packet);
-    }
-
-    /// Drops `packet` or another packet, because the queue is full or the average is too high.
-    fn force(
+    /// Accepts or refuses a packet by the average, as [`Qdisc::enqueue`] does after [`Red::estimate`].
+    ///
+    /// # Errors
+    /// If the packet is dropped, with the reason.
+    pub fn admit(
         &mut self,
-        packet: Packet,
-        reason: DropReason,
-        dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Result<(), DropReason> {
-        let index = match self.config.victim {
-            RedVictim::Arriving => return Err(reason),
-            // ns-2 drops the second packet in the queue, if there is one besides the arriving packet.
-            RedVictim::Front => self.waiting.len().min(1),
-            RedVictim::Random => self.rng.below(self.waiting.len() as u64 + 1) as usize,
-        };
-        match self.waiting.remove(index) {
-            None => Err(reason),
-            Some(victim) => {
-                self.backlog.remove(victim.size);
-                // The victim may be smaller than the arriving packet, which then still does not fit.
-                if reason == DropReason::QueueFull && self.bound.refuses(self.backlog, &packet) {
-                    dropped(victim, reason);
-                    return Err(reason);
-                }
-                self.accept(packet);
-                dropped(victim, reason);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl Qdisc for Red {
-    fn enqueue(
-        &mut self,
-        now: Time,
         mut packet: Packet,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
-        self.estimate(now);
         let verdict = match self.config.dialect {
             RedDialect::Paper => self.judge_paper(&packet),
             RedDialect::Ns2 => self.judge_ns2(&packet),
@@ -341,6 +326,51 @@ impl Qdisc for Red {
         }
         self.accept(packet);
         Ok(())
+    }
+
+    fn accept(&mut self, packet: Packet) {
+        self.backlog.add(packet.size);
+        self.waiting.push_back(packet);
+    }
+
+    /// Drops `packet` or another packet, because the queue is full or the average is too high.
+    fn force(
+        &mut self,
+        packet: Packet,
+        reason: DropReason,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        let index = match self.config.victim {
+            RedVictim::Arriving => return Err(reason),
+            // ns-2 drops the second packet in the queue, if there is one besides the arriving packet.
+            RedVictim::Front => self.waiting.len().min(1),
+            RedVictim::Random => self.rng.below(self.waiting.len() as u64 + 1) as usize,
+        };
+        match self.remove(index) {
+            None => Err(reason),
+            Some(victim) => {
+                // The victim may be smaller than the arriving packet, which then still does not fit.
+                if reason == DropReason::QueueFull && self.bound.refuses(self.backlog, &packet) {
+                    dropped(victim, reason);
+                    return Err(reason);
+                }
+                self.accept(packet);
+                dropped(victim, reason);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Qdisc for Red {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        self.estimate(now);
+        self.admit(packet, dropped)
     }
 
     fn dequeue(&mut self, now: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use swell_base::{DropReason, Dur, Packet, Stream, Tag, Time};
 use swell_path::{
-    Backlog, CoDel, Discipline, Drr, Fifo, FqCoDel, Outlet, Pie, Priority, Qdisc, Red,
+    Backlog, Choke, CoDel, Discipline, Drr, Fifo, FqCoDel, Outlet, Pie, Priority, Qdisc, Red,
 };
 
 use crate::{common, outlet, packet};
@@ -18,6 +18,7 @@ fn build(discipline: &Discipline, outlet: &Outlet, rng: Stream) -> Box<dyn Qdisc
         Discipline::Drr(c) => Box::new(Drr::new(c, outlet, rng)),
         Discipline::CoDel(c) => Box::new(CoDel::new(c, outlet)),
         Discipline::FqCoDel(c) => Box::new(FqCoDel::new(c, outlet, rng)),
+        Discipline::Choke(c) => Box::new(Choke::new(c, outlet, rng)),
         Discipline::Pie(c) => Box::new(Pie::new(c, outlet, rng)),
     }
 }

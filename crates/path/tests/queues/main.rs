@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod choke;
 mod codel;
 mod conservation;
 mod drr;

@@ -1,6 +1,7 @@
 //! What is known of thresholds before anything runs.
 
 use swell_experiment::file::{File, Foreground, suggest};
+use swell_experiment::measure::COMPLETION_TIME;
 
 use super::{Of, Threshold, possible};
 use crate::fail::Fail;
@@ -27,7 +28,13 @@ pub(crate) fn check(thresholds: &[Threshold], experiment: &File) -> Result<(), F
                 "--fail-if '{}': `{own}` is what the others are compared with",
                 threshold.text
             );
-            return Err(Fail::usage(message).hint("name another background, or take its .seconds"));
+            let hint = match threshold.of {
+                Of::Slowdown(_) => "name another background, or take its .seconds",
+                _ => {
+                    "name another background; of this one p5, p50, p90 and p95 are known, in .seconds"
+                }
+            };
+            return Err(Fail::usage(message).hint(hint));
         }
         if known.contains(&name) || both.iter().any(|pair| pair == name) {
             has_measure(threshold, experiment)?;
@@ -53,7 +60,13 @@ fn has_measure(threshold: &Threshold, experiment: &File) -> Result<(), Fail> {
     let compares = !matches!(threshold.of, Of::Seconds(_));
     if compares && !experiment.background.iter().any(|b| b.is_none()) {
         let why = "there is nothing to compare with: the experiment has no background of kind none";
-        return Err(fails(why.into()).hint("add one"));
+        let hint = match &threshold.of {
+            Of::Value(name, Some(_)) if *name == COMPLETION_TIME.name => {
+                "add one, or take p5, p50, p90 or p95, in .seconds"
+            }
+            _ => "add one",
+        };
+        return Err(fails(why.into()).hint(hint));
     }
     let is_background = |name: &str| experiment.background.iter().any(|b| b.name() == name);
     let named = threshold

@@ -119,7 +119,11 @@ fn numbers_of_no_experiment_pass_nothing() {
         let verdict = verdict(vec![("page", known(100, withheld))]);
         read(text).unwrap().crossed(&experiment(), &verdict)
     };
-    for fine in ["p95.slowdown.high > 1.5", "p95.seconds > 1"] {
+    for fine in [
+        "p95.slowdown.high > 1.5",
+        "p95.seconds > 1",
+        "failures.value > 0.1",
+    ] {
         assert!(crossed(fine, &[]).is_empty());
         let lines = crossed(fine, &["learnt sent nothing"]);
         assert_eq!(lines.len(), 1);
@@ -183,7 +187,17 @@ fn names_that_do_not_exist_are_refused_before_the_runs() {
             fail.to_string().contains("`none` is what the others"),
             "{fail}"
         );
+        assert_eq!(
+            fail.hint.as_deref(),
+            Some("name another background, or take its .seconds")
+        );
         check(&format!("{reference}:p90.seconds > 1")).unwrap();
+        // p99 is known in comparisons only.
+        for p99 in ["seconds", "slowdown"] {
+            let refused = check(&format!("{reference}:p99.{p99} > 1")).unwrap_err();
+            let hint = refused.hint.as_deref().unwrap();
+            assert!(hint.contains("p5, p50, p90 and p95 are known"), "{hint}");
+        }
     }
 }
 
@@ -335,6 +349,9 @@ fn measures_that_no_foreground_can_have_are_refused_before_the_runs() {
         "{fail}"
     );
     super::check(&[read("p95.seconds > 2").unwrap()], &file).unwrap();
+    let p99 = super::check(&[read("p99.seconds > 2").unwrap()], &file).unwrap_err();
+    let hint = p99.hint.as_deref().unwrap();
+    assert!(hint.starts_with("add one, or take p5"), "{hint}");
 }
 
 /// Bounds and unknown ends are not told as numbers.

@@ -78,6 +78,34 @@ fn a_condition_is_about_the_foregrounds_that_have_the_measure() {
     }
 }
 
+/// Traffic that ends before the measurement is no experiment, whichever percentile is asked for.
+#[test]
+fn no_condition_passes_where_every_answer_is_withheld() {
+    let dir = Scratch::new("withheld");
+    let active = "rate = \"8Mbit\"\nactive = { from = \"0s\", on = \"500ms\", off = \"100s\" }";
+    let feed = "[[foreground]]\nname = \"feed\"\nkind = \"cbr\"\nrate = \"100kbit\"\n";
+    let alone = "[[foreground]]\nname = \"alone\"\nkind = \"none\"\n";
+    let silent = MIXED
+        .replace("rate = \"8Mbit\"", active)
+        .replace("\"20kB\"", "\"10kB\"\nthink = \"20ms\"")
+        .replace("\"6s\"", "\"26s\"")
+        .replace(feed, "")
+        .replace(alone, "");
+    dir.write("mixed.toml", &silent);
+    for condition in [
+        "p95.seconds > 5",
+        "p99.seconds > 5",
+        "request rate.value < 1",
+    ] {
+        let (code, said) = judged(&dir, condition);
+        assert_eq!(code, Some(5), "{condition}: {said}");
+        assert!(
+            said.contains("cannot be told of page against poisson: "),
+            "{condition}: {said}"
+        );
+    }
+}
+
 /// Without a background of kind `none` nothing is compared, and each case says so.
 #[test]
 fn without_a_reference_every_case_is_skipped() {

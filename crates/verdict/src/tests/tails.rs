@@ -222,6 +222,36 @@ fn harm_to_one_request_in_fifty_is_harm() {
     assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
 }
 
+/// Of two sizes the smaller one takes longer in half of the runs and not as long in the others: its median is seen beyond
+/// the margin by chance. One in twenty-five of the others hangs, which is harm nevertheless.
+#[test]
+fn chance_in_one_size_hides_no_harm_to_another() {
+    let of = |hung: f64| {
+        let mut results = results(10, |_, _| 1.0);
+        let text = experiment(10).replace("\"100kB\"", "[\"1kB\", \"100kB\"]");
+        results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+        for run in &mut results.runs {
+            let beside = run.cell.background == "learnt";
+            let odd = run.cell.replication % 2 == 1;
+            for r in &mut run.observed.requests {
+                let took = match (r.index % 2, beside) {
+                    (0, true) => 0.01 * if odd { 1.6 } else { 0.85 },
+                    (0, false) => 0.01,
+                    (_, true) if r.index % 50 == 7 => 0.1 + hung,
+                    _ => 0.1,
+                };
+                r.last_byte = r.start + took;
+                r.observed_until = r.last_byte;
+            }
+        }
+        judged(&results)
+    };
+    for (hung, answer) in [(1.5, Answer::Yes), (0.0, Answer::Unclear)] {
+        let v = of(hung);
+        assert_eq!(of_learnt(&v).matters, Some(answer), "{}", full_text(&v));
+    }
+}
+
 /// One request in a hundred is larger, and a run beside traffic holds one small request less: p99 lies in the gap between
 /// them.
 #[test]
@@ -241,4 +271,7 @@ fn a_gap_between_two_kinds_at_p99_is_no_harm() {
     }
     let v = judged(&results);
     assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+    // Thresholds may name it nevertheless.
+    let p99 = |j: &&Judgement| j.measure == "time" && j.statistic == Statistic::Percentile(0.99);
+    assert!(of_learnt(&v).beside.iter().any(|j| p99(&j)));
 }

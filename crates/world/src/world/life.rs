@@ -175,6 +175,7 @@ impl World {
             bound,
             tag: self.workers.tag(workload),
             silent: open.silent,
+            observed: self.links.watches.observes_hosts(workload),
             transport,
             access,
             feed: feed::NONE,

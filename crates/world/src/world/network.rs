@@ -12,7 +12,7 @@ use crate::bottleneck::Bottleneck;
 use crate::delays::{DelayBucket, Delays};
 use crate::fast::FastPath;
 use crate::feed::Feeds;
-use crate::flow::{Flows, Tap};
+use crate::flow::{Flows, HostTap, Tap};
 use crate::index::ACCESS;
 use crate::links::Links;
 use crate::path::{Duplex, Hop, PathId, Paths, queue};
@@ -143,6 +143,11 @@ impl World {
     /// As [`World::set_tap`], for any link.
     pub fn set_tap_on(&mut self, link: usize, tap: Box<dyn Tap>) {
         self.links.watches.set(link, tap);
+    }
+
+    /// Attaches a tap to the hosts of the workload with this number, which is added later.
+    pub fn set_tap_on_hosts(&mut self, workload: usize, tap: Box<dyn HostTap>) {
+        self.links.watches.set_on_hosts(workload as u32, tap);
     }
 
     /// One direction of the first link.

@@ -68,6 +68,7 @@ impl World {
             bound,
             tag,
             silent: true,
+            observed: false,
             feed: feed::NONE,
             access: [0; 2],
             transport: ports,

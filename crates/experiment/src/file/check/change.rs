@@ -24,13 +24,13 @@ pub(super) fn changes(file: &File, found: &mut Findings) {
 
 /// Rejects a new queue without room for a full packet, in the first direction where it has none.
 fn room(change: &Change, keys: &LinkKeys, key: impl Fn(&str) -> String, found: &mut Findings) {
-    let before = found.0.len();
+    let before = found.count();
     for (direction, link) in Direction::BOTH.into_iter().zip(keys.directions()) {
         let unknown = change.deliveries.is_some() || link.deliveries.is_some();
         let rate = change.rate.or((!unknown).then_some(link.rate));
         let rate = rate.filter(|rate| *rate != Rate::default());
         let given = change.queue.is_some() || change.qdisc.is_some();
-        if given && change.direction.has(direction) && found.0.len() == before {
+        if given && change.direction.has(direction) && found.count() == before {
             let limit = change.queue.unwrap_or(link.queue);
             let discipline = change.qdisc.as_ref().map_or(&link.qdisc, |spec| &spec.0);
             let name = if change.queue.is_some() {
@@ -86,7 +86,7 @@ fn check(change: &Change, key: impl Fn(&str) -> String, found: &mut Findings) {
         found.limit(key("queue"), limit);
     }
     if let Some(spec) = &change.qdisc {
-        qdisc::check(&key("qdisc"), &spec.0, found);
+        spec.0.check(&key("qdisc"), found);
     }
     match change.outage {
         Some(Dur::ZERO) => found.add(key("outage"), "an outage of no length", ""),

@@ -188,7 +188,7 @@ fn keys(keys: &LinkKeys, whole: &str, complete: bool, found: &mut Findings) {
         }
         let own_qdisc = own(|o| o.qdisc.is_some());
         if !skip(|o| o.qdisc.is_some()) {
-            qdisc::check(&place("qdisc", own_qdisc), &link.qdisc, found);
+            (link.qdisc).check(&place("qdisc", own_qdisc), found);
         }
         let own_overhead = own(|o| o.overhead.is_some());
         if !skip(|o| o.overhead.is_some()) && link.overhead > OVERHEAD {

@@ -7,7 +7,7 @@ use super::Findings;
 
 pub(super) fn check(file: &File, found: &mut Findings) {
     let links = file.links();
-    let before = found.0.len();
+    let before = found.count();
     branched(file, &links, found);
     for (i, foreground) in file.foreground.iter().enumerate() {
         path(
@@ -26,7 +26,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         );
     }
     // What follows from a wrong path says nothing new.
-    if found.0.len() == before && links.len() > 1 {
+    if found.count() == before && links.len() > 1 {
         met(file, found);
         unused(file, &links, found);
     }

@@ -135,7 +135,7 @@ fn a_managed_queue_holds_a_full_packet() {
         let text = BEGIN.replace("rate = \"20Mbit\"", link);
         format!("{text}[[background]]\nname = \"none\"\nkind = \"none\"\n")
     };
-    for kind in ["red", "codel", "fq-codel", "pie"] {
+    for kind in ["red", "codel", "fq-codel", "pie", "choke"] {
         // 5 ms at 2 Mbit/s are 1250 bytes.
         for (queue, good) in [
             ("5ms", false),

@@ -402,6 +402,18 @@ fn mistakes_in_disciplines_transports_and_backgrounds_are_shown_where_they_stand
         ),
         (
             up,
+            "{ kind = \"choke\", min = \"20pkt\" }",
+            "network.up.qdisc.min",
+            "the lower threshold (20pkt) is above the upper one (15pkt)",
+        ),
+        (
+            up,
+            "{ kind = \"choke\", weight = 2 }",
+            "network.up.qdisc.weight",
+            "0.002 is usual",
+        ),
+        (
+            up,
             "{ kind = \"fq-codel\", flows = 70000 }",
             "network.up.qdisc.flows",
             "write 1 to 65535",

@@ -6,14 +6,18 @@ use swell_base::Direction::{self, Down, Up};
 
 /// A run of web requests over new connections.
 fn observed(network: &str, web: &str, background: &str) -> Observations {
+    run_with(network, &format!("kind = \"web\"\n{web}"), background)
+}
+
+/// A run of any foreground.
+fn run_with(network: &str, foreground: &str, background: &str) -> Observations {
     let text = format!(
         r#"
 name = "round-trips"
 {network}
 [[foreground]]
-name = "web"
-kind = "web"
-{web}
+name = "own"
+{foreground}
 [[background]]
 name = "one"
 {background}
@@ -141,6 +145,84 @@ queue = "100ms"
     let other = of(&two, Down, Shown::Handshake)[0].rtt - 0.04 - 2.0 * sends(60) - 2.0 * sends(52);
     near(access, 0.0);
     near(other, 0.0);
+}
+
+/// Each end of a connection has an access path of its own.
+#[test]
+fn access_paths_may_differ() {
+    let network = "[network]\nrate = \"10Mbit\"\ndelay = \"10ms\"\nqueue = \"200ms\"";
+    let handshakes = |o: &Observations, direction| -> Vec<f64> {
+        let own = (o.rtts.iter())
+            .filter(|r| (r.direction, r.shown) == (direction, Shown::Handshake))
+            .map(|r| r.rtt);
+        own.collect()
+    };
+    let two = run_with(
+        network,
+        "kind = \"greedy\"\nconnections = 2\ndelay = [\"0s\", \"100ms\"]",
+        IDLE,
+    );
+    let own = handshakes(&two, Up);
+    assert_eq!(own.len(), 2);
+    near(own[0].min(own[1]), 0.02 + 2.0 * sends(60));
+    // Its SYN queues behind data of the first.
+    let longer = own[0].max(own[1]);
+    assert!((0.42..0.44).contains(&longer), "{longer}");
+    for (left, right) in [("0s", "20ms"), ("20ms", "0s")] {
+        let tcp = format!(
+            "kind = \"cbr\"\nrate = \"100kbit\"\ntransport = \"tcp\"\ndelay = \"{left}\"\ndelay_right = \"{right}\""
+        );
+        let one = run_with(network, &tcp, IDLE);
+        for direction in [Up, Down] {
+            for rtt in handshakes(&one, direction) {
+                assert!((rtt - 0.06).abs() < 0.001, "{direction:?}: {rtt}");
+            }
+        }
+        let data: Vec<f64> = (one.rtts.iter().filter(|r| r.shown == Shown::Data))
+            .map(|r| r.rtt)
+            .collect();
+        let least = data.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(data.len() > 100, "{}", data.len());
+        assert!((least - 0.06).abs() < 0.003, "{least}");
+    }
+}
+
+/// What waits in a host's access link, before any shared link, has left its sender.
+#[test]
+fn access_links_are_part_of_the_round_trip() {
+    let slow = run_with(
+        LINK,
+        "kind = \"greedy\"\ndirection = \"up\"\naccess = \"1Mbit\"\ntcp = { jitter = \"0s\" }",
+        IDLE,
+    );
+    let data = slow.rtts.iter().filter(|r| r.shown == Shown::Data);
+    let longest = data.map(|r| r.rtt).fold(0.0, f64::max);
+    // 64 KiB at 1 Mbit/s.
+    assert!(longest > 0.5, "{longest}");
+    // Both ends of a swarm's connections see the same path, and its peers' delays.
+    let swarm = run_with(LINK, "kind = \"swarm\"\nupload = \"500kbit\"", IDLE);
+    let least = |direction| {
+        let own = swarm.rtts.iter().filter(|r| r.direction == direction);
+        own.map(|r| r.rtt).fold(f64::INFINITY, f64::min)
+    };
+    let [up, down] = [Up, Down].map(least);
+    assert!((up / down - 1.0).abs() < 0.1 && up > 0.02, "{up} {down}");
+}
+
+/// What observes links does not disturb what observes hosts.
+#[test]
+fn a_waterfall_may_be_kept_as_well() {
+    let web = "kind = \"web\"\nobject = \"50kB\"";
+    let [alone, both] = ["", "waterfall = true,"].map(|more| {
+        let text = format!(
+            "name = \"two\"\n{LINK}\n[[foreground]]\nname = \"web\"\n{web}\n[[background]]\nname = \"one\"\n{IDLE}\n\
+             [run]\nreplications = 1\nwarmup = \"1s\"\nduration = \"5s\"\nkeep = {{ {more} rtts = true, gaps = true }}"
+        );
+        run_of(&text, 0).1
+    });
+    assert!(!both.waterfall.is_empty() && alone.waterfall.is_empty());
+    assert!(!both.rtts.is_empty() && both.rtts == alone.rtts);
+    assert_eq!(both.gaps, alone.gaps);
 }
 
 /// Without the keys there are no tables.
