@@ -252,8 +252,8 @@ mod tests {
 
     /// Doubts about pairs whose rises in dB are these, from 2 ms on, each off by a little that depends on the pair.
     fn said(rises: [f64; 6], noise: f64, bytes: f64) -> Option<String> {
-        let spectrum = |rises: [f64; 6], bytes: f64| Spectrum {
-            octaves: (rises.iter().zip(1..))
+        let spectrum = |levels: [f64; 6], total: f64| Spectrum {
+            octaves: (levels.iter().zip(1..))
                 .map(|(db, octave)| Scale {
                     link: Arc::from("link"),
                     direction: Direction::Down,
@@ -265,7 +265,7 @@ mod tests {
                     energy: 10.0f64.powf(db / 10.0),
                 })
                 .collect(),
-            bytes,
+            bytes: total,
         };
         let pairs = (0..SEEDS).flat_map(|i| {
             let off = noise * (f64::from(i) - 2.0);
