@@ -11,7 +11,7 @@ pub use crate::error::RunError;
 use crate::exporter::Exporter;
 use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
 pub use crate::kinds::Offered;
-use crate::kinds::{PathProperties, Playing, Role, Setting};
+use crate::kinds::{Machine, PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
 
 /// Executes runs: a simulator, an emulator or real hosts.
@@ -289,6 +289,18 @@ impl RunSpec {
             parts.push((setting, part));
         }
         parts
+    }
+
+    /// The workload of the foreground over kernel sockets, beginning at once; `None` if there is none, or only the
+    /// simulator supports it.
+    pub fn over_sockets(&self) -> Option<Machine> {
+        let own = self.foreground.as_ref()?;
+        let mut parts = self.parts(Role::Foreground).into_iter();
+        let (setting, part) = parts.find(|(_, part)| *part == own)?;
+        part.over_sockets(&Setting {
+            warmup: Dur::ZERO,
+            ..setting
+        })
     }
 
     /// Whether there are several foregrounds or several parts of the background. If so, each part is counted

@@ -390,9 +390,13 @@ pub(crate) enum StudyCommand {
     #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 10, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Residential(BundledArgs),
+    /// How wrong is a verdict from one bottleneck, where a path has several and their backgrounds are correlated?
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 10, and 3 with --quick")))]
+    #[command(mut_arg("with", |a| a.hide(true)))]
+    Hops(BundledArgs),
     /// At which timescales does an application feel bursts? Its spectrum.
     #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 3 with --quick")))]
-    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49")))]
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49; fill: share of the link that the background fills beside objects and pages, 0.1 to 0.9; paced: the same beside streams and voice, 0.1 to 0.9")))]
     Sensitivity(SensitivityArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 3, and 1 with --quick")))]
@@ -451,7 +455,7 @@ pub(crate) struct TracesArgs {
 /// The spectrum of applications.
 #[derive(Debug, Args)]
 pub(crate) struct SensitivityArgs {
-    /// An application: 4kB, 1MB (objects of this size) or voice. Again for more. Default: all.
+    /// An application: 4kB, 1MB (objects of this size), page, stream or voice. Again for more. Default: all.
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     pub foreground: Vec<String>,
     #[command(flatten)]

@@ -46,6 +46,7 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
         StudyCommand::Sensitivity(args) => {
             carried("sensitivity", &args.bundled, (&[], &args.foreground))
         }
+        StudyCommand::Hops(args) => carried("hops", args, (&[], &[])),
         StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[])),
         StudyCommand::File(args) => of_file(args, rights, json),
     }

@@ -387,10 +387,9 @@ impl Traffic {
         self.plays().machine(at)
     }
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
-    /// simulator supports it.
-    pub fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        self.plays().over_sockets(start)
+    /// Its workload over kernel sockets, as a foreground; `None` if only the simulator supports it.
+    pub(crate) fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        self.plays().over_sockets(at)
     }
 
     /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.

@@ -361,10 +361,10 @@ impl Plays for PageTraffic {
         Ok(Some(self.over_its_transport(browsers)))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
         // The kernel has no QUIC.
         let sockets = self.page.protocol != Protocol::Http3;
-        sockets.then(|| self.over_its_transport(self.browsers(start)))
+        sockets.then(|| self.over_its_transport(self.browsers(at.warmup)))
     }
 
     fn hello(&self) -> [u64; 2] {

@@ -248,8 +248,8 @@ impl Plays for WebTraffic {
         Ok(Some((Box::new(clients), tcp(&self.web.tcp))))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        Some((Box::new(self.clients(start)), tcp(&self.web.tcp)))
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        Some((Box::new(self.clients(at.warmup)), tcp(&self.web.tcp)))
     }
 
     fn class(&self, _: u32) -> String {

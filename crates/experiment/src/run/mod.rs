@@ -7,6 +7,7 @@
 mod blocks;
 mod calibrate;
 mod directory;
+mod energy;
 mod lock;
 mod options;
 mod own;
@@ -28,6 +29,7 @@ use swell_base::{Code, Warning};
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::exporter;
 use crate::kinds::Role;
+use crate::made_up::MadeUp;
 use crate::observe::Cell;
 use crate::packets::beside;
 use crate::plan::Plan;
@@ -121,6 +123,14 @@ pub fn run(
     };
     manifest.measured = calibration.measured;
     manifest.warnings.extend(calibration.warnings);
+    // What is made up has no energy to look at.
+    if backend.name() != MadeUp::NAME {
+        let rates = &manifest.measured;
+        let Some(doubts) = energy::doubts(plan, rates, options.threads, events, cancelled)? else {
+            return interrupted(&mut manifest);
+        };
+        manifest.warnings.extend(doubts);
+    }
     drop(setup);
 
     let own: Vec<usize> = blocks::order(&plan.cells, plan.file.run.seed)

@@ -276,6 +276,14 @@ impl RunParts {
     }
 }
 
+/// Completes the observations of a foreground that ran outside the world with facts that only the world knows.
+pub fn completed(world: &World, spec: &RunSpec, observed: &mut Observations) {
+    if let Some(part) = &spec.foreground {
+        let path = observe::crossed(world, spec, &queues(&part.path, Direction::Down));
+        part.observed(&path, observed);
+    }
+}
+
 /// The workload of a run's background, with its TCP configuration; `None` if there is no background.
 ///
 /// # Errors

@@ -87,10 +87,9 @@ pub(crate) trait Plays {
     /// If it cannot be built.
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError>;
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
-    /// simulator supports it.
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        let _ = start;
+    /// Its workload over kernel sockets, as a foreground; `None` if only the simulator supports it.
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        let _ = at;
         None
     }
 
