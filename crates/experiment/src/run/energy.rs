@@ -6,8 +6,8 @@
 
 use swell_base::{Code, Direction, Dur, Warning};
 
+use super::options::{Event, Failure, Rates};
 use super::pool::{Progress, over_cores};
-use super::{Event, Failure, Rates};
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::kinds::{Energy, Part};
 use crate::observe::{Observations, Scale};
