@@ -94,6 +94,17 @@ def test_a_chart_draws_what_the_tables_have(run):
     assert vl_convert.vegalite_to_svg(chart).startswith("<svg")
 
 
+def test_a_chart_can_be_saved_as_a_page_that_needs_no_network(run, tmp_path):
+    page = tmp_path / "cdf.html"
+    run.chart("cdf").save(page, inline=True)
+    assert 'src="http' not in page.read_text(encoding="utf-8")
+
+
+def test_a_checkout_has_the_version_of_the_program():
+    program = subprocess.run([groundswell.binary(), "--version"], capture_output=True, text=True, check=True)
+    assert program.stdout.split()[-1] == groundswell.__version__
+
+
 def test_a_notebook_shows_the_report(run):
     shown = run._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and "Completion time" in shown

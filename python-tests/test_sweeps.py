@@ -177,8 +177,27 @@ def test_a_batch_that_fails_is_tried_again_and_one_that_cannot_work_is_not(here)
         groundswell.sweep(TEXT, GRID, pool, output="failed", retries=0)
     assert len(failed.value.errors) == 2
     with pytest.raises(groundswell.SweepError) as wrong:
-        groundswell.sweep(TEXT, {"network.dealy": ["1ms"]}, output="wrong", retries=5)
+        groundswell.sweep(TEXT, {"network.delay": ["1x", "1ms"]}, output="wrong", retries=5)
     assert isinstance(wrong.value.errors[0], groundswell.ExperimentError)
+    assert [cell.attempts for cell in wrong.value.sweep] == [1, 1]
+
+
+def test_a_wrong_key_is_refused_before_any_cell_starts(here):
+    for grid, message in (
+        ({"network.dealy": ["1ms"], "network.rate": ["8Mbit", "9Mbit"]}, "did you mean `delay`"),
+        ([{"network.rate": "9Mbit"}, {"network.rte": "8Mbit"}, {"network.rte": "9Mbit"}], "did you mean `rate`"),
+        ({"background.mine.rate": ["1Mbit", "2Mbit"]}, "nothing here is called `mine`"),
+    ):
+        with pytest.raises(groundswell.UsageError, match=message):
+            groundswell.sweep(TEXT, grid, Flaky(0), output="sweep")
+    assert not (here / "sweep").exists()
+
+
+def test_keys_belong_in_the_grid(here):
+    with pytest.raises(groundswell.UsageError, match=r'keys are in the grid: \{"run.duration": \[.20s.\]\}'):
+        groundswell.sweep(TEXT, GRID, run__duration="20s")
+    with pytest.raises(groundswell.UsageError, match="did you mean `replications`"):
+        groundswell.sweep(TEXT, GRID, replicatons=3)
 
 
 def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
@@ -218,8 +237,8 @@ def test_jobs_of_submitit_have_the_numbers_of_this_machine(here):
     assert all(c.done for c in sweep)
     assert sweep.results.equals(groundswell.sweep(TEXT, GRID, output="plain").results)
     with pytest.raises(groundswell.SweepError) as wrong:
-        groundswell.sweep(TEXT, {"network.dealy": ["1ms"]}, executor, output="wrong", retries=0)
-    assert "dealy" in str(wrong.value)
+        groundswell.sweep(TEXT, {"network.delay": ["1x", "1ms"]}, executor, output="wrong", retries=0)
+    assert "1x" in str(wrong.value)
 
 
 def test_tasks_of_ray_have_the_numbers_of_this_machine(here, monkeypatch):
@@ -550,6 +569,8 @@ def test_what_a_sweep_cannot_do_is_refused_before_it_runs(here):
     assert not (here / "sweep").exists()
     with pytest.raises(groundswell.UsageError, match="many.* is no whole number"):
         groundswell.sweep(TEXT, {"run.seed": ["many"]}, output="sweep")
+    assert not (here / "sweep").exists()
+    (here / "sweep").mkdir()
     (here / "file").write_text("")
     with pytest.raises(groundswell.UsageError, match="Not a directory|File exists"):
         groundswell.sweep(TEXT, GRID, output="file/sweep")

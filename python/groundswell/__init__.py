@@ -17,6 +17,9 @@ package calls it and computes nothing itself. `sweep` runs an experiment over a 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import tomli
 
 from groundswell import build
 from groundswell._commands import compare, learn, models, run, study, under
@@ -34,10 +37,22 @@ from groundswell.errors import (
     UsageError,
 )
 
-try:
-    __version__ = version("groundswell")
-except PackageNotFoundError:  # a checkout that is not installed
-    __version__ = "0"
+
+
+def _version() -> str:
+    """The version of this package. That of a checkout is in its `Cargo.toml`, whatever is installed beside it."""
+    cargo = Path(__file__).resolve().parents[2] / "Cargo.toml"
+    try:
+        return str(tomli.loads(cargo.read_text(encoding="utf-8"))["workspace"]["package"]["version"])
+    except (OSError, ValueError, KeyError):
+        pass
+    try:
+        return version("groundswell")
+    except PackageNotFoundError:
+        return "0"
+
+
+__version__ = _version()
 
 __all__ = [
     "CHARTS",

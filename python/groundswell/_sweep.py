@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
+import difflib
 import hashlib
 import json
 import math
 import os
+import queue
 import re
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +20,14 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import polars as pl
 import tomli
 
+from groundswell import _process
 from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._grid import Grid, cost, different, narrow, points
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell._worker import LOOK, abandon, stop_file, sweep_up, work
-from groundswell.errors import GroundswellError, SweepError, UsageError
+from groundswell.errors import ExperimentError, GroundswellError, SweepError, UsageError
 
 if TYPE_CHECKING:
     import altair as alt
@@ -194,6 +198,7 @@ def sweep(
     most: int = 100,
     retries: int = 2,
     on_result: Callable[[Cell], None] | None = None,
+    **unknown: object,
 ) -> Sweep:
     """Runs `experiment` at every point of `grid`.
 
@@ -218,7 +223,9 @@ def sweep(
     refused. Emulated batches are kept, too: programs, their files and their environment must be as they were, or `output`
     another one. Ctrl-C stops the workers, too.
 
-    Raises `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
+    Raises `UsageError`, or `ExperimentError` with the position, before any cell runs if no cell can: a key is wrong. Raises
+    `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
+    _no_key(unknown)
     source = Source.of(experiment)
     # Equal points would be one directory, in which two workers would be in each other's way.
     cells = [Cell(index, settings) for index, settings in enumerate(different(points(grid)))]
@@ -232,6 +239,9 @@ def sweep(
         if isinstance(number, int) and number < 1:
             raise UsageError(f"{name}={number} is less than 1", code=2)
     plan = _Plan(source, narrow(until), replications, most)
+    for cell in cells:
+        plan.first(cell.settings)
+    _check(source, cells)
     workers = (1 if _emulated(source, cells) else os.cpu_count() or 1) if executor is None else executor
     owned = isinstance(workers, int)
     # The program runs in its own process, so threads suffice to wait for it.
@@ -307,6 +317,9 @@ def _drive(
 ) -> None:
     """Submits batches until every cell is done."""
     pending: dict[concurrent.futures.Future[str], tuple[Cell, int, int, int]] = {}
+    # `concurrent.futures.wait` takes the locks of futures each time. Ctrl-C there may leave one locked, and then the
+    # pool waits for it for ever.
+    finished: queue.SimpleQueue[concurrent.futures.Future[str]] = queue.SimpleQueue()
     inputs: dict[str, str] = {}
 
     def submit(cell: Cell, seed: int, count: int, left: int) -> None:
@@ -320,6 +333,7 @@ def _drive(
             cell.error = error
             return
         pending[future] = (cell, seed, count, left)
+        future.add_done_callback(finished.put)
 
     def judge(cell: Cell, place: Path, seed: int, count: int) -> tuple[int, int]:
         """Takes a batch into account. Returns the first seed and the size of the next one; its size is 0 after the last."""
@@ -349,25 +363,27 @@ def _drive(
             seed, count = plan.first(cell.settings)
             submit(cell, seed, count, retries)
         while pending:
-            finished, _ = concurrent.futures.wait(pending, LOOK, concurrent.futures.FIRST_COMPLETED)
-            for future in finished:
-                cell, seed, count, left = pending.pop(future)
-                try:
-                    then, more = judge(cell, Path(future.result()), seed, count)
-                except UsageError as error:
-                    # A retry would fail the same way.
-                    cell.error = error
-                except Exception as error:
-                    if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
-                        submit(cell, seed, count, left - 1)
-                    else:
-                        cell.error = error
+            try:
+                future = finished.get(timeout=LOOK)
+            except queue.Empty:
+                continue
+            cell, seed, count, left = pending.pop(future)
+            try:
+                then, more = judge(cell, Path(future.result()), seed, count)
+            except UsageError as error:
+                # A retry would fail the same way.
+                cell.error = error
+            except Exception as error:
+                if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
+                    submit(cell, seed, count, left - 1)
                 else:
-                    cell.done = more == 0
-                    if on_result is not None:
-                        on_result(cell)
-                    if more:
-                        submit(cell, then, more, retries)
+                    cell.error = error
+            else:
+                cell.done = more == 0
+                if on_result is not None:
+                    on_result(cell)
+                if more:
+                    submit(cell, then, more, retries)
     except BaseException:
         abandon(pending, stop_file(directory, job.token))
         raise
@@ -381,6 +397,66 @@ def _no_conflict(cells: Sequence[Cell], replications: int | None, until: str | f
         for name, given in (("replications", replications), ("until", until)):
             if given is not None:
                 raise UsageError(f"`{name}` and run.replications of the grid both say how many", "give one of the two", 2)
+
+
+def _no_key(unknown: Mapping[str, object]) -> None:
+    """Raises an error for arguments that `sweep` does not have, such as keys of the experiment, which `run` takes."""
+    for name, given in unknown.items():
+        near = difflib.get_close_matches(name, ARGUMENTS, 1, 0.75)
+        key = name.replace("__", ".")
+        hint = f"did you mean `{near[0]}`?" if near else f'keys are in the grid: {{"{key}": [{given!r}]}}'
+        raise UsageError(f"`sweep` has no argument `{name}`", hint, 2)
+
+
+ARGUMENTS = ("experiment", "grid", "executor", "output", "replications", "until", "most", "retries", "on_result")
+"""The arguments of `sweep`."""
+
+
+def _check(source: Source, cells: Sequence[Cell]) -> None:
+    """Raises the error of a wrong key, which every cell would fail with. Wrong values are errors of their cells."""
+    alike: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(tuple(sorted(cell.settings)), []).append(cell)
+    for group in alike.values():
+        # Of one cell beside others nobody can tell a wrong key from a wrong value.
+        alone = len(group) == 1 and len(alike) > 1
+        error = None if alone else _wrong(source, group[0])
+        # What is wrong with the rest, such as a file that only the workers have, is not for this machine to say.
+        if error is None or not _concerns(error, group[0].settings):
+            continue
+        # The last cell of a grid has other values of all keys that vary. What is wrong with it, too, is no value.
+        last = _wrong(source, group[-1])
+        if last is not None and _said(last) == _said(error):
+            raise error
+
+
+def _wrong(source: Source, cell: Cell) -> UsageError | None:
+    """What is wrong with the experiment of a cell."""
+    # So many shards leave none of the runs to this one: the program reads the experiment, and no more.
+    arguments = ["run", *source.arguments(), "--made-up", "--shard", "9999/9999", "--json"]
+    for change in assignments({**cell.settings, "run.replications": 1}):
+        arguments += ["--set", change]
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            _process.call([*arguments, "--output", str(Path(directory) / "run")], stdin=source.stdin(), accept=_process.ANSWERS)
+        except UsageError as error:
+            return error
+        except GroundswellError:
+            # The cell itself will say what stands against it.
+            return None
+    return None
+
+
+def _concerns(error: UsageError, settings: Mapping[str, object]) -> bool:
+    """Whether an error is about a key that a cell sets."""
+    if not isinstance(error, ExperimentError):
+        return any(f"`{key}`" in error.message for key in settings)
+    names = {name for key in settings for name in key.split(".")}
+    return any(problem.key.split(".")[-1] in names for problem in error.problems)
+
+
+def _said(error: UsageError) -> object:
+    return [(p.key, p.message) for p in error.problems] if isinstance(error, ExperimentError) else error.message
 
 
 def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:

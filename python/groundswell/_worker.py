@@ -20,7 +20,7 @@ from groundswell._experiment import Source
 from groundswell.errors import ExperimentError, UsageError
 
 LOOK = 0.1
-"""Seconds between two looks at the futures. Without a limit, `wait` does not notice Ctrl-C where another thread of the
+"""Seconds between two looks at what is finished. Without a limit, a wait does not notice Ctrl-C where another thread of the
 process receives the signal, as those of polars do."""
 
 ASK = 0.5
@@ -83,10 +83,13 @@ def _tidy() -> Generator[Callable[[], bool], None, None]:
     try:
         yield lambda: bool(came)
     finally:
+        # A signal between the last look and the new handler would be lost, and the pool would wait for this process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         for number, handler in zip(numbers, before):
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if signal.SIGTERM in came:
             os.kill(os.getpid(), signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:

@@ -71,6 +71,7 @@ codes! {
         NoConnection = "no-connection",
         CalledBack = "called-back",
         RateMissed = "rate-missed",
+        EnergyMissed = "energy-missed",
         MatchedApart = "matched-apart",
         CopiedApart = "copied-apart",
         SlowestChanges = "slowest-changes",

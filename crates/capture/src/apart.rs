@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::Packet;
-use crate::copies::{LEAST, SHARE, WITHIN, print};
+use crate::evidence::{LEAST, SHARE, WITHIN, print};
 use crate::identified::Told;
 
 /// Longest time between a packet and its copy, nanoseconds.

@@ -14,12 +14,10 @@
 //! Two points of a path may be farther [`apart`](crate::apart), and the file may name them as
 //! [`interfaces`](crate::interfaces).
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
 use swell_base::{Code, Warning};
 
 use crate::apart::Apart;
+use crate::evidence::{BUCKETS, DEEP, LEAST, SHARE, WITHIN, print};
 use crate::identified::{Identified, Told};
 use crate::interfaces::Interfaces;
 use crate::translated::Translated;
@@ -31,16 +29,6 @@ const OPENING: usize = 4096;
 const LONG_OPENING: usize = 1 << 15;
 /// Trace time that it examines, unless these are more packets, nanoseconds.
 const OPENING_TIME: u64 = 2_000_000_000;
-/// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
-pub(crate) const WITHIN: u64 = 5_000_000;
-/// Buckets of the table of recent packets, and packets in each: altogether those of five milliseconds at three million
-/// packets per second.
-pub(crate) const BUCKETS: usize = 1 << 12;
-pub(crate) const DEEP: usize = 4;
-/// One packet in so many must be a copy for the capture to be one that doubles packets.
-pub(crate) const SHARE: u32 = 10;
-/// Fewer copies are none.
-pub(crate) const LEAST: u32 = 4;
 /// While there are none, this many packets …
 const LOOK: u32 = 1 << 10;
 /// … of so many are examined.
@@ -329,38 +317,6 @@ fn keep(table: &mut [[(u64, i64); DEEP]], print: u64, time: i64) {
     if let Some(oldest) = bucket.iter_mut().min_by_key(|entry| entry.1) {
         *oldest = (print, time);
     }
-}
-
-/// Fingerprint of all that a router leaves as it is. Never 0.
-///
-/// If an identification tells the packet, the checksum of TCP or UDP does not count: a capture at the sender may hold the
-/// partial one that its card completes.
-pub(crate) fn print(p: &Packet, told: Told) -> u64 {
-    let checksum = matches!(p.transport, Transport::Tcp(_) | Transport::Udp { .. });
-    let mark = match told {
-        Told::Surely if checksum => p.mark >> 32 << 32,
-        _ => p.mark,
-    };
-    let header = match &p.transport {
-        Transport::Tcp(h) => [
-            u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,
-            u64::from(h.seq) << 32 | u64::from(h.ack),
-            u64::from(h.window) << 32 | u64::from(h.payload),
-        ],
-        &Transport::Udp {
-            src_port,
-            dst_port,
-            payload,
-        } => [
-            u64::from(src_port) << 16 | u64::from(dst_port),
-            u64::from(payload),
-            1,
-        ],
-        &Transport::Other(n) | &Transport::Truncated(n) => [u64::from(n), 0, 2],
-        Transport::Icmp => [0, 0, 3],
-        Transport::Fragment => [0, 0, 4],
-    };
-    FixedState::with_seed(0).hash_one((p.src, p.dst, p.ip_len, mark, header)) | 1
 }
 
 #[cfg(test)]

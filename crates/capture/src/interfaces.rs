@@ -9,7 +9,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::copies::{LEAST, SHARE, print};
+use crate::evidence::{LEAST, SHARE, print};
 use crate::identified::Told;
 use crate::{Packet, Transport};
 

@@ -68,6 +68,7 @@ mod counts;
 mod dissect;
 mod doubts;
 mod error;
+mod evidence;
 pub mod flow;
 mod foreign;
 mod identified;

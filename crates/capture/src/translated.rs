@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 use foldhash::fast::FixedState;
 
-use crate::copies::{BUCKETS, DEEP, LEAST, SHARE, WITHIN};
+use crate::evidence::{BUCKETS, DEEP, LEAST, SHARE, WITHIN};
 use crate::{Packet, Tcp, Transport};
 
 /// Connections whose outer side is remembered. A later one may take the place of an earlier one, which then takes

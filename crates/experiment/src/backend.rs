@@ -7,9 +7,11 @@ use std::sync::Arc;
 use swell_base::{Direction, Dur, derived};
 use swell_path::Deliveries;
 
+pub use crate::error::RunError;
 use crate::exporter::Exporter;
 use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
-use crate::kinds::{PathProperties, Playing, Role, Setting};
+pub use crate::kinds::Offered;
+use crate::kinds::{Machine, PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
 
 /// Executes runs: a simulator, an emulator or real hosts.
@@ -121,7 +123,7 @@ pub trait Backend: Sync {
     /// # Errors
     /// If the background cannot be built.
     fn offered(&self, spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-        crate::simulate::stage::offered(spec)
+        offered(spec)
     }
 }
 
@@ -146,26 +148,6 @@ fn share(spec: &RunSpec, observed: &Observations, part: &Playing, queue: Queue) 
     own as f64 / all.max(1) as f64
 }
 
-/// The rate that a background offers, up and down, network-layer bits per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Offered {
-    /// Mean over all draws.
-    pub mean: [f64; 2],
-    /// Rate of this draw between the end of the warm-up and the end of the run.
-    pub drawn: [f64; 2],
-}
-
-impl Offered {
-    /// The sum of both.
-    pub fn with(self, other: Offered) -> Offered {
-        let sum = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
-        Offered {
-            mean: sum(self.mean, other.mean),
-            drawn: sum(self.drawn, other.drawn),
-        }
-    }
-}
-
 /// Mean rates of a background, network-layer bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeasuredRates {
@@ -175,17 +157,6 @@ pub struct MeasuredRates {
     pub down_bps: f64,
     /// Share of the packets that were dropped on its way, both directions.
     pub lost: f64,
-}
-
-/// Why a run has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Cancelled.
-    #[error("cancelled")]
-    Cancelled,
-    /// The backend cannot run this.
-    #[error("{0}")]
-    Failed(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// The full specification of a run.
@@ -320,6 +291,18 @@ impl RunSpec {
         parts
     }
 
+    /// The workload of the foreground over kernel sockets, beginning at once; `None` if there is none, or only the
+    /// simulator supports it.
+    pub fn over_sockets(&self) -> Option<Machine> {
+        let own = self.foreground.as_ref()?;
+        let mut parts = self.parts(Role::Foreground).into_iter();
+        let (setting, part) = parts.find(|(_, part)| *part == own)?;
+        part.over_sockets(&Setting {
+            warmup: Dur::ZERO,
+            ..setting
+        })
+    }
+
     /// Whether there are several foregrounds or several parts of the background. If so, each part is counted
     /// separately.
     pub fn is_mixed(&self) -> bool {
@@ -329,3 +312,21 @@ impl RunSpec {
 
 /// Label of the seeds for all parts of a role except the first, which uses the seed of the run.
 const PART: u64 = 1 << 41;
+
+/// The rate that a run's background offers, if it is known before the run.
+///
+/// # Errors
+/// If the background cannot be built.
+pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
+    let mut sum: Option<Offered> = None;
+    for (setting, part) in spec.parts(Role::Background) {
+        let Some(own) = part.offered(&setting)? else {
+            return Ok(None);
+        };
+        sum = Some(match sum {
+            None => own,
+            Some(sum) => sum.with(own),
+        });
+    }
+    Ok(sum)
+}

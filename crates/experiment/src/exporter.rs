@@ -13,10 +13,9 @@ use swell_capture::Transport;
 use swell_capture::flow::{FlowRecord, IpfixWriter, Metering, MeteringProcess, PacketSampling};
 use swell_world::{Parties, Tap};
 
-use crate::file::check::Findings;
-use crate::packets::Source;
+use crate::file::findings::Findings;
 use crate::packets::headers::Headers;
-use crate::simulate::stage::beside;
+use crate::packets::{Source, beside};
 
 /// Width of the bins in which an exporter counts bytes.
 pub const BIN: Dur = Dur::from_millis(1);

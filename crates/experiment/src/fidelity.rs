@@ -8,6 +8,7 @@
 mod compare;
 mod distance;
 mod played;
+mod row;
 mod tap;
 
 use std::sync::{Arc, Mutex};
@@ -20,9 +21,10 @@ use swell_traffic::{DrawError, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
 use swell_world::{Tap, World};
 
-pub use compare::{Fidelity, Row, compare};
+pub use compare::{Fidelity, compare};
 pub use distance::halves;
 pub use played::played;
+pub use row::Row;
 
 /// How a model generates traffic for the comparison.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,6 +35,7 @@
 
 pub mod backend;
 pub mod bundled;
+mod error;
 pub mod exporter;
 pub mod fidelity;
 pub mod file;
@@ -47,6 +48,7 @@ pub mod observe;
 pub mod packets;
 pub mod plan;
 pub mod reported;
+mod role;
 pub mod run;
 mod simulate;
 pub mod store;

@@ -1,11 +1,11 @@
 //! Resolves an experiment file to a plan of fully specified runs.
 
 mod datagrams;
-mod deliveries;
+pub(crate) mod deliveries;
 mod filling;
 mod imitations;
 mod rates;
-mod traces;
+pub(crate) mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -549,5 +549,4 @@ fn cells(file: &File) -> Vec<Cell> {
     cells
 }
 
-pub(crate) use deliveries::counting_rate;
 pub use traces::{Capture, Traces};

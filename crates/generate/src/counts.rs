@@ -24,6 +24,12 @@ macro_rules! counts {
                 $(self.$name += other.$name;)*
             }
 
+            /// Counts a datagram of a stranger.
+            pub(super) fn stranger_datagram(&mut self) {
+                self.strangers += 1;
+                self.stranger_datagrams += 1;
+            }
+
             /// Transfers and datagram sources in progress.
             pub fn in_progress(&self) -> u64 {
                 let ended = self.done + self.failed + self.unfinished;
@@ -79,6 +85,8 @@ counts! {
     withheld,
     /// Connections and datagrams of strangers; the connections were closed.
     strangers,
+    /// The datagrams among them.
+    stranger_datagrams,
     /// Parties that went away before the run's end.
     lost_parties,
     /// Transfers and datagram sources for which there were no descriptors.

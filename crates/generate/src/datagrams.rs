@@ -287,7 +287,7 @@ impl Worker {
                     self.counts.datagrams_received += 1;
                     self.counts.datagram_bytes_received += n as u64;
                 }
-                Ok(_) => self.counts.strangers += 1,
+                Ok(_) => self.counts.stranger_datagram(),
                 Err(Errno::AGAIN) => return,
                 // An ICMP error for an earlier datagram, which counts as lost. The socket can still be used.
                 Err(_) => {}
@@ -318,7 +318,7 @@ impl Worker {
             // What a client sent last may arrive after its bye, and is not answered.
             let allowed = known.filter(|s| here || self.shared.has_ended(s.client));
             let Some(stamp) = allowed else {
-                self.counts.strangers += 1;
+                self.counts.stranger_datagram();
                 continue;
             };
             self.counts.datagrams_received += 1;

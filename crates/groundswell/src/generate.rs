@@ -16,12 +16,14 @@ use swell_traffic::flowlevel::FlowModel;
 use crate::Error;
 use crate::files::may_be_made;
 
+mod agents;
 pub(crate) mod doubts;
 mod fleet;
 mod keep;
 mod local;
 
 pub use crate::files::PROGRESS;
+pub use agents::{Agents, EndCause};
 pub use fleet::{Fleet, is_address};
 pub use local::Local;
 
@@ -33,31 +35,6 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum number of fetches of flows in a row before agents are polled again.
 const FETCHES: usize = 20;
-
-/// Why the traffic ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndCause {
-    /// The model ended.
-    Played,
-    /// The duration elapsed.
-    Duration,
-    /// The caller interrupted it.
-    Interrupted,
-    /// All clients are lost.
-    Gone,
-}
-
-impl EndCause {
-    /// The word for it in manifests.
-    pub fn word(self) -> &'static str {
-        match self {
-            EndCause::Played => "played",
-            EndCause::Duration => "duration",
-            EndCause::Interrupted => "interrupted",
-            EndCause::Gone => "gone",
-        }
-    }
-}
 
 /// Traffic to generate.
 pub struct Traffic {
@@ -206,18 +183,6 @@ pub enum Event<'e> {
     Draining(u64),
 }
 
-/// The final state of all agents.
-pub struct Agents {
-    /// The clients.
-    pub clients: Vec<Standing>,
-    /// The servers.
-    pub servers: Vec<Standing>,
-    /// Names of the agents that were lost and did not return.
-    pub lost: Vec<String>,
-    /// Whether every transfer was to have a row.
-    logged: bool,
-}
-
 /// The results.
 pub struct Played {
     /// Why it ended.
@@ -341,44 +306,6 @@ fn not_begun(error: OrderError) -> Error {
             fail.hint("`swell agent` runs on every host; see docs/generate.md")
         }
         _ => Error::failed(error),
-    }
-}
-
-impl Agents {
-    /// How long clients generated traffic, in seconds.
-    fn seconds(&self) -> f64 {
-        let elapsed = self.clients.iter().flat_map(|c| &c.statistics);
-        elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max)
-    }
-
-    /// Transfers and datagram sources that were in progress when the client was lost or started anew, so that they have no
-    /// row.
-    fn cut_off(&self, s: &Standing) -> u64 {
-        let client = self.clients.iter().any(|c| c.agent == s.agent);
-        let gone = s.returns > 0 || self.lost.contains(&s.agent);
-        match &s.statistics {
-            Some(statistics) if self.logged && client && gone => statistics.counts.in_progress(),
-            _ => 0,
-        }
-    }
-
-    /// The agents as JSON: clients, then servers.
-    pub fn to_json(&self) -> [serde_json::Value; 2] {
-        [&self.clients, &self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
-    }
-
-    fn agent(&self, s: &Standing) -> serde_json::Value {
-        serde_json::json!({
-            "agent": s.agent,
-            "statistics": s.statistics,
-            "flows_lost": s.lost + s.waiting + self.cut_off(s),
-            "lost": self.lost.contains(&s.agent),
-            "away_s": s.away.as_secs_f64(),
-            "returns": s.returns,
-            "clock": s.beginning.map(|b| serde_json::json!({
-                "offset_s": b.offset_s, "uncertainty_s": b.uncertainty_s,
-            })),
-        })
     }
 }
 

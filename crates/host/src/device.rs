@@ -6,6 +6,7 @@ use super::segment::{Layout, datagrams, segment};
 use super::sys::devices as sys;
 use super::sys::stamps::Stamps;
 use super::way::{DEVICE_NAME, DeviceKind, Way};
+use super::wire::VNET_HEADER;
 use crate::{Checksum, IpPacket, Nic};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -257,9 +258,6 @@ impl AsFd for Device {
     }
 }
 
-/// Size of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional last field.
-/// TUN uses the legacy form by default, in which numbers are in native byte order.
-pub(super) const VNET_HEADER: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;

@@ -4,8 +4,8 @@
 //! A process with threads cannot safely continue after fork. Everything between fork and the program therefore
 //! happens in a fresh execution of the same file, which [`helper_main`] recognises.
 
-use super::doctor;
 use super::inside;
+use super::probe;
 use super::sys::devices as sys;
 use rustix::io::Errno;
 use rustix::net::{
@@ -43,7 +43,7 @@ pub fn helper_main() -> Option<ExitCode> {
     }
     let role = arguments.next();
     if role.as_deref().is_some_and(|r| r == PROBE) {
-        let written = io::stdout().write_all(doctor::probe_answer().as_bytes());
+        let written = io::stdout().write_all(probe::answer().as_bytes());
         return Some(ExitCode::from(u8::from(written.is_err())));
     }
     // The other side is connected to standard input, a descriptor that every process has without races.

@@ -10,12 +10,13 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
 use rustix::io::Errno;
 
-use super::device::{BUFFER, GSO_UDP, VNET_HEADER, VnetHeader};
+use super::device::{BUFFER, GSO_UDP, VnetHeader};
 use super::merge::Train;
 use super::netlink::Netlink;
 use super::segment::{datagrams, segment};
 use super::sys::devices as sys;
 use super::sys::ring::Ring;
+use super::wire::VNET_HEADER;
 use crate::wire::{ETHERNET, network};
 use crate::{Checksum, IpPacket, Nic};
 

@@ -6,8 +6,7 @@
 //!
 //! ```no_run
 //! use std::process::ExitCode;
-//! use swell_host::Nic;
-//! use swell_host::{Host, HostConfig, Program, Rights, helper_main};
+//! use swell_host::{Host, HostConfig, Nic, Program, Rights, helper_main};
 //!
 //! fn main() -> ExitCode {
 //!     // The first process of a host, and the one that turns into a program, are this executable again.
@@ -47,6 +46,7 @@ mod merge;
 mod netlink;
 mod orphans;
 mod pressure;
+mod probe;
 mod program;
 mod rights;
 mod routed;

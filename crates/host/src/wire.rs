@@ -5,6 +5,10 @@ use std::os::fd::BorrowedFd;
 
 use super::sum::{adjust, be16, fold, sum_of};
 
+/// Size of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional last field.
+/// TUN uses the legacy form by default, in which numbers are in native byte order.
+pub(crate) const VNET_HEADER: usize = 10;
+
 /// State of a packet's transport checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {

@@ -26,13 +26,17 @@ pub(crate) fn private(address: IpAddr) -> bool {
 /// Whether source and destination of a packet are addresses of groups, which are on no side. TCP has none of them.
 pub(crate) fn groups(p: &Packet) -> [bool; 2] {
     let tcp = matches!(p.transport, Transport::Tcp(_));
-    [p.src, p.dst].map(|a| !tcp && group(a))
+    // Nobody sends from a broadcast address, and what is sent to one goes to all stations.
+    let to_all = p.stations[1] == 0 || p.stations[1] >> 40 & 1 == 1;
+    let broadcast = to_all && matches!(p.dst, IpAddr::V4(a) if a.octets()[3] == 255);
+    [group(p.src), group(p.dst) || broadcast].map(|of_group| of_group && !tcp)
 }
 
-/// Multicast and broadcast addresses. An IPv4 address that ends in 255 may be a broadcast.
+/// Multicast addresses, and the broadcast address of the own network. An IPv4 address that ends in 255 may be a broadcast,
+/// too.
 fn group(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(a) => a.is_multicast() || a.is_broadcast() || a.octets()[3] == 255,
+        IpAddr::V4(a) => a.is_multicast() || a.is_broadcast(),
         IpAddr::V6(a) => a.is_multicast(),
     }
 }
@@ -60,7 +64,7 @@ mod tests {
         for text in ["8.8.8.8", "172.32.0.1", "2001:db8::1"] {
             assert!(!private(ip(text)), "{text}");
         }
-        for text in ["224.0.0.1", "255.255.255.255", "10.0.0.255", "ff02::1"] {
+        for text in ["224.0.0.1", "255.255.255.255", "ff02::1"] {
             assert!(group(ip(text)), "{text}");
         }
         for text in ["10.0.0.254", "8.8.8.8", "fe80::1"] {
@@ -73,6 +77,17 @@ mod tests {
             ..Packet::default()
         };
         assert_eq!(groups(&packet), [false, true]);
+        packet.stations = [0x0200_0000_0001, 0xffff_ffff_ffff];
+        assert_eq!(groups(&packet), [false, true]);
+        packet.stations[1] = 0x0200_0000_0002;
+        assert_eq!(groups(&packet), [false, false]);
+        let answer = Packet {
+            src: packet.dst,
+            dst: packet.src,
+            ..Packet::default()
+        };
+        assert_eq!(groups(&answer), [false, false]);
+        packet.stations = [0; 2];
         packet.transport = Transport::Tcp(Tcp::default());
         assert_eq!(groups(&packet), [false, false]);
         assert_eq!(bits(ip("1.2.3.4")), bits(ip("::ffff:1.2.3.4")));

@@ -7,8 +7,51 @@ use crate::hosts::Sample;
 use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
+use crate::users::Phase;
+
+/// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
+/// to 64 s.
+const UNANSWERED: u64 = 75_000_000_000;
+/// A closed TCP connection waits this long for late packets before it is recorded …
+pub(crate) const LINGER: u64 = 2_000_000_000;
+/// … and its ports are remembered this long, so that later packets do not open a new connection.
+const TOMBSTONE: u64 = 60_000_000_000;
+/// Idle time after which a TCP connection ends: 15 minutes.
+const TCP_IDLE: u64 = 900_000_000_000;
 
 impl Learner {
+    /// Ends a flow that has been idle too long.
+    #[inline]
+    pub(crate) fn look_after(&mut self, i: u32) {
+        let s = self.table.get(i);
+        let idle = self.now.saturating_sub(s.last);
+        match &s.state {
+            State::Asked(_) => {
+                if idle > UNANSWERED {
+                    self.close(i);
+                }
+            }
+            State::Tcp(t) => {
+                if idle > LINGER && s.closed || idle > UNANSWERED && t.attempt() || idle > TCP_IDLE
+                {
+                    self.close(i);
+                }
+            }
+            State::Udp(_) => {
+                if idle > UDP_IDLE {
+                    self.close(i);
+                    self.table.release(i);
+                }
+            }
+            State::Closed(_) => {
+                if idle > TOMBSTONE {
+                    self.table.release(i);
+                }
+            }
+            State::Free => {}
+        }
+    }
+
     /// Records the flow in a slot and leaves a tombstone.
     pub(crate) fn close(&mut self, i: u32) {
         let s = self.table.get_mut(i);
@@ -25,6 +68,9 @@ impl Learner {
         };
         let state = std::mem::replace(&mut s.state, State::Closed(Box::new(ended)));
         let (hosts, place) = (s.hosts, s.place.take());
+        if let Some(place) = place {
+            self.users.moves(place, &mut s.phase, Phase::Over);
+        }
         let ipv6 = s.key.ipv6();
         let connection = match state {
             State::Asked(a) => {

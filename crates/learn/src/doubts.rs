@@ -5,7 +5,6 @@ use swell_traffic::{Exchange, Model};
 
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
-use crate::paths::SideCounts;
 use crate::tcp::Tracked;
 use crate::udp::SPREAD;
 
@@ -13,6 +12,17 @@ mod capture;
 
 use capture::clock;
 pub(crate) use capture::{coarse, leaps, repeated, sides_voted, super_packets};
+
+/// What is known about the paths of one role.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SideCounts {
+    pub(crate) hosts: u64,
+    /// Hosts without an RTT sample of their own, and hosts with too few for a sound RTT.
+    pub(crate) borrowed: u64,
+    pub(crate) few: u64,
+    /// Hosts whose RTT is measured by ACKs of data.
+    pub(crate) by_data: u64,
+}
 
 /// Counters gathered during the pass, for the warnings at the end.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +82,8 @@ pub(crate) struct Counts {
     pub(crate) link_rtt: Option<[Dur; 2]>,
     /// What was offered to thinning: sessions, connections, bytes from clients and from servers.
     pub(crate) offered: [f64; 4],
+    /// Sessions were dropped for the model's text not to be too long.
+    pub(crate) too_long: bool,
     /// Client paths and server paths.
     pub(crate) sides: [SideCounts; 2],
 }
@@ -439,7 +451,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             Code::LinkQueue,
             format!(
                 "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
-                 mean: the queue of the tapped link, which is taken out of round trips",
+                 mean: the queue of the tapped link, or of a line that they share before it. It is taken out of round trips",
                 queues[0], queues[1]
             ),
         ));
@@ -558,9 +570,12 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             stood[1] += s.weight * (up + down);
         }
         let [_, offered, up, down] = c.offered;
+        let size = match c.too_long {
+            true => "of a size that is read again, 32 MiB of text",
+            false => "of the size asked for (`--budget`)",
+        };
         let kept = format!(
-            "{} of {} sessions are kept, class by class, for the model to be of the size asked for \
-             (`--budget`); their weights stand for {:.0} of {:.0} connections and {:.1} of {:.1} MB. Sizes of \
+            "{} of {} sessions are kept, class by class, for the model to be {size}; their weights stand for {:.0} of {:.0} connections and {:.1} of {:.1} MB. Sizes of \
              connections are {:.2} octaves off, those that hold the bytes {:.2}",
             thinning.kept,
             thinning.seen,

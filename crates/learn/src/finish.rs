@@ -1,13 +1,16 @@
 //! The end of the pass: assembles the model.
 
 use swell_base::Dur;
-use swell_traffic::{Class, Exchange, Model, Path, Session, Wire};
+use swell_traffic::{Class, Exchange, MAX_BYTES, Model, Path, Session, Wire};
 
 use crate::chunks::{Line, correct};
 use crate::doubts::doubts;
 use crate::learner::Learner;
 use crate::paths::{Paths, whole_micros};
 use crate::ports::CLASSES;
+
+/// Most bytes of the sessions in the text of a model. Longer texts than [`MAX_BYTES`] are not read again.
+const SESSIONS: usize = MAX_BYTES / 8 * 7;
 
 impl Learner {
     /// Returns the model of all packets seen.
@@ -32,6 +35,8 @@ impl Learner {
         let mut thinner = self.thinner;
         self.users.finish(&mut |s| thinner.push(s));
         self.counts.offered = thinner.offered();
+        // Where sessions must not depend on each other, all are kept.
+        self.counts.too_long = !self.options.apart && thinner.fit(SESSIONS);
         let (mut sessions, thinning) = thinner.finish();
         sessions.sort_by_key(|s| s.start);
         // A trace of one packet has no duration, but a session needs a non-empty interval.

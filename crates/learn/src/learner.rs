@@ -6,6 +6,7 @@ use swell_traffic::{Thinner, Totals};
 
 use crate::addresses::groups;
 use crate::clock::Clock;
+use crate::close::LINGER;
 use crate::doubts::Counts;
 use crate::fragments::Fragments;
 use crate::hosts::{Hosts, Sample};
@@ -18,22 +19,13 @@ use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::{Around, Flow as UdpFlow};
-use crate::users::Users;
+use crate::users::{Phase, Users};
 
-/// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
-/// to 64 s.
-const UNANSWERED: u64 = 75_000_000_000;
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 const MAX_DATAGRAM: u32 = 65_507;
-/// A closed TCP connection waits this long for late packets before it is recorded …
-const LINGER: u64 = 2_000_000_000;
-/// … and its ports are remembered this long, so that later packets do not open a new connection.
-const TOMBSTONE: u64 = 60_000_000_000;
 
 /// Idle time after which a UDP flow ends: a minute.
 pub(crate) const UDP_IDLE: u64 = 60_000_000_000;
-/// Idle time after which a TCP connection ends: 15 minutes.
-const TCP_IDLE: u64 = 900_000_000_000;
 
 /// Learns a model from packets in one pass.
 #[derive(Debug)]
@@ -86,7 +78,7 @@ impl Learner {
             table: Table::new(),
             turn: 0,
             hosts,
-            users: Users::new(p.group_timeout, p.session_timeout, budget),
+            users: Users::new(&p, budget),
             thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
             passing: Passing::default(),
@@ -350,10 +342,12 @@ impl Learner {
         self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
-        if news.data
-            && let Some(place) = place
-        {
-            self.users.active(place, self.now);
+        if let Some(place) = place {
+            if news.data {
+                self.users.active(place, self.now);
+            }
+            let phase = t.phase(s.phase.after(from, h.payload > 0));
+            self.users.moves(place, &mut s.phase, phase);
         }
         self.passing
             .add(self.now, usize::from(!left), news.sent, news.lost);
@@ -366,6 +360,11 @@ impl Learner {
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
         self.hosts.delivered(hosts[from], news.delivered, self.now);
+        if let Some((rtt, weight)) = news.bulk {
+            for _ in 0..weight {
+                (self.hosts).sample(hosts[from], Sample::Bulk, rtt / 1000, self.now);
+            }
+        }
         if let Some(rtt) = news.sending {
             (self.hosts).sample(hosts[from], Sample::Sending, rtt / 1000, self.now);
         }
@@ -490,6 +489,8 @@ impl Learner {
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
+            let phase = s.phase.after(from, true);
+            self.users.moves(place, &mut s.phase, phase);
         }
         from_a == s.a_is_left
     }
@@ -534,6 +535,7 @@ impl Learner {
             a_is_left: from_a == source_is_left,
             hosts: if client_sent { [src, dst] } else { [dst, src] },
             place: None,
+            phase: Phase::Asked,
         };
         self.table.insert(slot)
     }
@@ -559,38 +561,6 @@ impl Learner {
     fn sweep(&mut self) {
         if let Some(i) = self.table.turn() {
             self.look_after(i);
-        }
-    }
-
-    /// Ends a flow that has been idle too long.
-    #[inline]
-    fn look_after(&mut self, i: u32) {
-        let s = self.table.get(i);
-        let idle = self.now.saturating_sub(s.last);
-        match &s.state {
-            State::Asked(_) => {
-                if idle > UNANSWERED {
-                    self.close(i);
-                }
-            }
-            State::Tcp(t) => {
-                if idle > LINGER && s.closed || idle > UNANSWERED && t.attempt() || idle > TCP_IDLE
-                {
-                    self.close(i);
-                }
-            }
-            State::Udp(_) => {
-                if idle > UDP_IDLE {
-                    self.close(i);
-                    self.table.release(i);
-                }
-            }
-            State::Closed(_) => {
-                if idle > TOMBSTONE {
-                    self.table.release(i);
-                }
-            }
-            State::Free => {}
         }
     }
 }

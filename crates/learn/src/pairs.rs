@@ -10,13 +10,17 @@ pub(crate) const PAIR_BYTES: u32 = 1000;
 /// section 3.7.1).
 pub(crate) const LEAST_PAIR: u32 = 500;
 
+/// Sample of a run of packets that the capture's clock cannot separate, kbit/s.
+pub(crate) const UNRESOLVED: u32 = u32::MAX;
+
 /// Finds pairs among the packets that one end of a connection sends.
 ///
 /// Two consecutive large packets, with no packet of the other side between them, left the sender's
 /// bottleneck back to back, or as far apart as the sender paces them. A packet of another connection from
 /// that sender, or to that receiver, would have taken part of the time. So pairs with such a packet in
 /// between are rejected. Spacings below the least gap are artefacts of the capture. Where packets are
-/// stamped in groups, the bytes of a group passed since the previous group.
+/// stamped in groups, the bytes of a group passed since the previous group. A run that is all one group came faster than
+/// can be told.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     last: Option<Last>,
@@ -42,6 +46,8 @@ struct Batch {
     began: u64,
     before: Option<u64>,
     bytes: u64,
+    /// Whether it has more than one packet.
+    several: bool,
     /// Whether groups of more than one packet were seen. Then only spacings between groups are meaningful.
     seen: bool,
 }
@@ -84,10 +90,12 @@ impl Pairs {
             _ => None,
         };
         let mut sample = None;
+        let mut unresolved = false;
         match row {
             Some(gap) if gap < least_gap => {
                 self.batch.bytes += u64::from(ip_len);
                 self.batch.seen = true;
+                self.batch.several = true;
             }
             Some(gap) => {
                 let done = self.batch;
@@ -100,14 +108,17 @@ impl Pairs {
                     began: at,
                     before: Some(done.began),
                     bytes: u64::from(ip_len),
+                    several: false,
                     seen: done.seen,
                 };
             }
             None => {
+                unresolved = self.batch.several && self.batch.before.is_none();
                 self.batch = Batch {
                     began: at,
                     before: None,
                     bytes: u64::from(ip_len),
+                    several: false,
                     seen: self.batch.seen,
                 };
             }
@@ -117,6 +128,9 @@ impl Pairs {
             first: large,
             passed,
         });
+        if unresolved {
+            return self.found.take().then_some(u64::from(UNRESOLVED));
+        }
         let (bytes, span) = sample.filter(|&(_, span)| span > 0)?;
         self.found.take().then(|| bytes * 8_000_000 / span)
     }

@@ -2,11 +2,13 @@
 //!
 //! *RTT.* A SYN/ACK answers its SYN without waiting for an application or a delayed-ACK timer, and so does
 //! the client's ACK of the SYN/ACK. So handshakes time the path itself, and the median of a host's
-//! handshakes counts (Swing's choice). Hosts without handshakes use ACKs of data, and only those that a
+//! handshakes counts (Swing's choice). Where the capacity of its line is known, a replay has the queue there, and their 10th
+//! percentile counts. Hosts without handshakes use ACKs of data, and only those that a
 //! second full-sized segment should have forced at once. Queues and delayed ACKs still make some of these
 //! samples too long, and nothing makes them too short, so their 10th percentile counts. Of a long transfer whose
 //! beginning was not seen, no segment is the second without an ACK. There the shortest echo of a timestamp counts
-//! ([`stamps`](crate::tcp)), unless the transfer filled the host's own line: then a queue is in all of them.
+//! ([`stamps`](crate::tcp)), unless the transfer filled the host's own line: then a queue is in all of them,
+//! and the shortest is an upper bound.
 //!
 //! *The tapped link.* Its queue and its propagation delay are part of these times, but a replay has a link
 //! of its own. All hosts beyond the link wait in its queue at the same time, so their shared delay is
@@ -19,7 +21,8 @@
 //! takes the median of half of the spacings, which single outliers move where pairs are few. Samples that
 //! do not agree have no mode: at least a third must lie near it. Senders space packets, too: by pacing, and by the ACKs
 //! of slower receivers. No link is slower than what its host sends in 20 ms, or receives in 200 ms, again and again.
-//! So pairs below that rate do not count.
+//! So pairs below that rate do not count. If connections share a full line, no pair may be as fast: then the rate itself
+//! is the line's.
 //!
 //! If a host's pairs agree on a lower rate, and its connections keep to it, the host paces each of them (Linux `fq`,
 //! QUIC, BBR). Then each has a path of its own with that capacity.
@@ -38,17 +41,18 @@
 //!
 //! A host whose transfers fill its own access link loses packets to the queue there. Where the capacity is known,
 //! a replay has that queue, and loses them again. So what the queue lost is not counted: these losses come when
-//! the RTT is long, and others at any RTT.
+//! the RTT is long, and others at any RTT. If the queue is always full, it is the cause of all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
-use crate::doubts::Counts;
+use crate::doubts::{Counts, SideCounts};
 use crate::hosts::{Hosts, Measured, Reservoir, Sample};
 use crate::index::Index;
 use crate::options::Options;
+use crate::pairs::UNRESOLVED;
 use crate::queue::{Passing, Queue};
 
 /// Minimum number of samples for an RTT to count as sound (Swing).
@@ -202,17 +206,6 @@ fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
     [(link - right).min(nearest[0]), right]
 }
 
-/// What is known about the paths of one role.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SideCounts {
-    pub(crate) hosts: u64,
-    /// Hosts without an RTT sample of their own, and hosts with too few for a sound RTT.
-    pub(crate) borrowed: u64,
-    pub(crate) few: u64,
-    /// Hosts whose RTT is measured by ACKs of data.
-    pub(crate) by_data: u64,
-}
-
 fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {
     let nothing = Measured::default();
     let none = Queue::default();
@@ -299,10 +292,21 @@ fn paths(
         path.up = path.up.or(up.filter(|line| fits(line, Sample::Up)));
         path.down = path.down.or(down.filter(|line| fits(line, Sample::Down)));
         if path.rtt_samples == 0 {
-            counts.borrowed += 1;
             let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
-            if let Some(&donor) = from.get(rng.below(from.len() as u64) as usize) {
-                (path.rtt, queue) = (own[donor].path.rtt, own[donor].queue);
+            let donor = from.get(rng.below(from.len() as u64) as usize);
+            let borrowed = donor.map(|&d| (own[d].path.rtt, own[d].queue));
+            // A queue of the host's own line may be in all echoes, but the path is no longer than the shortest.
+            let most = hosts.measured(role.hosts[i].0).and_then(shortest_echo);
+            match (borrowed, most) {
+                (borrowed, Some(most)) if borrowed.is_none_or(|b| most < b.0) => {
+                    (path.rtt, queue) = (most, Dur::ZERO);
+                    counts.few += 1;
+                    counts.by_data += 1;
+                }
+                (borrowed, _) => {
+                    counts.borrowed += 1;
+                    (path.rtt, queue) = borrowed.unwrap_or((path.rtt, queue));
+                }
             }
         } else if path.rtt_samples < SOUND_RTT {
             counts.few += 1;
@@ -327,8 +331,14 @@ fn capacity(m: &Measured, kind: Sample, pairs: u32) -> Option<Rate> {
     let seen = m.get(kind).filter(|r| r.seen >= pairs)?;
     let least = (f64::from(reached(m, kind)) / SAME) as u32;
     let sound = seen.kept.iter().filter(|k| k.0 >= least).count();
-    let kbit = seen.mode(least).filter(|_| sound >= FEW_PAIRS as usize)?;
-    (seen.near(kbit, SAME, least) >= AGREE).then(|| Rate::from_bps(u64::from(kbit) * 1000))
+    let few = sound < FEW_PAIRS as usize;
+    // Data waited for the line, and those of other connections went between: the line is as fast as they all were.
+    if few && kind == Sample::Down && m.steady() {
+        return Some(Rate::from_bps(u64::from(reached(m, kind)) * 1000));
+    }
+    let kbit = seen.mode(least).filter(|_| !few)?;
+    let told = kbit < UNRESOLVED && seen.near(kbit, SAME, least) >= AGREE;
+    told.then(|| Rate::from_bps(u64::from(kbit) * 1000))
 }
 
 /// Minimum number of connections that keep to a pace.
@@ -339,7 +349,7 @@ fn pace(m: &Measured) -> Option<Rate> {
     // Few hosts have such connections, and this is asked for every connection.
     let kept = m.get(Sample::Pace).filter(|r| r.seen >= PACED)?;
     let pairs = m.get(Sample::Up).filter(|r| r.seen >= SOUND_PAIRS)?;
-    let kbit = pairs.mode(0)?;
+    let kbit = pairs.mode(0).filter(|kbit| *kbit < UNRESOLVED)?;
     let slower = f64::from(kbit) * SAME < f64::from(reached(m, Sample::Up));
     let agree = pairs.near(kbit, SAME, 0) >= AGREE && kept.near(kbit, SAME, 0) >= 0.5;
     (slower && agree).then(|| Rate::from_bps(u64::from(kbit) * 1000))
@@ -354,6 +364,19 @@ fn reached(m: &Measured, kind: Sample) -> u32 {
 /// A capacity from few pairs, for use where other hosts confirm it.
 fn few(m: &Measured, kind: Sample) -> Option<Rate> {
     capacity(m, kind, FEW_PAIRS)
+}
+
+/// Whether the RTTs of `a` are shorter than those of `b`.
+fn shorter(a: &Reservoir, b: &Reservoir) -> bool {
+    let typical = |r: &Reservoir| r.quantile(DATA_QUANTILE, |v, _| v);
+    typical(a) < typical(b)
+}
+
+/// The shortest echo of a timestamp.
+fn shortest_echo(m: &Measured) -> Option<Dur> {
+    let kept = &m.get(Sample::Echo)?.kept;
+    let least = kept.iter().map(|k| k.0).min()?;
+    Some(Dur::from_micros(u64::from(least)))
 }
 
 /// The path as measured. `pooled`: loss ratios from and to the hosts of this role. `source`: capacity of
@@ -373,9 +396,14 @@ fn own_path(
     let filled = if receives { down } else { up };
     let echo = m.get(Sample::Echo).filter(|_| filled.is_none());
     let (by_data, timed, q) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
+        // Few answers to data may all have waited for the receiver. The shortest echo is an upper bound, too.
+        (None, Some(data)) if data.seen < SOUND_RTT && echo.is_some_and(|e| shorter(e, data)) => {
+            (true, echo, DATA_QUANTILE)
+        }
         (None, Some(data)) => (true, Some(data), DATA_QUANTILE),
         (None, None) => (echo.is_some(), echo, DATA_QUANTILE),
-        (handshake, _) => (false, handshake, 0.5),
+        // A queue of the host's own line was in some or most of them, and a replay has that queue.
+        (handshake, _) => (false, handshake, filled.map_or(0.5, |_| DATA_QUANTILE)),
     };
     let as_seen = timed.and_then(|t| t.quantile(q, |v, _| v)).unwrap_or(0);
     let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.of_all(host, at).min(v)));
@@ -417,17 +445,39 @@ fn own_path(
 /// the queue of the tapped link caused them nor that of the host's own link.
 fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
     let own = [
-        (Sample::Up, Sample::Sending, Sample::LostUp),
-        (Sample::Down, Sample::Data, Sample::LostDown),
+        (Sample::Up, [Sample::Sending; 2], Sample::LostUp),
+        (Sample::Down, [Sample::Bulk, Sample::Data], Sample::LostDown),
     ];
+    let kinds = [Sample::Handshake, Sample::Data, Sample::Echo];
+    let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
+    let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
     let own = own.map(|(rate, times, lost)| match capacity(m, rate, SOUND_PAIRS) {
-        Some(_) => m
-            .get(times)
-            .zip(m.get(lost))
-            .map_or(1.0, |(t, l)| at_any(t, l)),
+        Some(line) => {
+            let times = times.into_iter().find_map(|kind| m.get(kind));
+            let both = times.zip(m.get(lost));
+            both.map_or(1.0, |(t, l)| match full(t, least, line) {
+                true => 0.0,
+                false => at_any(t, l),
+            })
+        }
         None => 1.0,
     });
     [0, 1].map(|way| beyond.elsewhere[way].min(own[way]))
+}
+
+/// Minimum length of a queue that is always full, packets.
+const FULL_QUEUE: u64 = 16;
+
+/// Whether the queue of a line is full nearly all the time, as some congestion controls keep it (BBR with little room): then
+/// it loses at any RTT. `least`: the shortest RTT, microseconds.
+fn full(times: &Reservoir, least: Option<u32>, line: Rate) -> bool {
+    let quantile = |q: f64| times.quantile(q, |v, _| v);
+    let (Some(low), Some(high), Some(least)) = (quantile(0.25), quantile(0.9), least) else {
+        return false;
+    };
+    let [low, high] = [low, high].map(|v| u64::from(v.saturating_sub(least)));
+    let packets = line.transmit(Bytes(FULL_QUEUE * FULL.0.0));
+    times.kept.len() >= LOSSES && 4 * low >= 3 * high && Dur::from_micros(low) >= packets
 }
 
 /// Minimum number of losses for their RTTs to tell a cause.

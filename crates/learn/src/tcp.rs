@@ -9,23 +9,33 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data, Idle};
+use crate::clock::LEAST_GAP;
 use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
+use crate::users::Phase;
 
 mod acks;
+mod around;
+mod delivered;
 mod flight;
 mod half;
 mod holes;
+mod news;
 mod progress;
+mod releases;
 mod sizes;
 mod stamps;
+mod timer;
 mod window;
 
+use around::{Around, By};
 use flight::BATCH;
-use half::{Around, By};
 pub(crate) use half::{Half, MAX_JUMP, Seen};
+use news::DUPLICATE;
+pub(crate) use news::News;
 pub(crate) use stamps::Least;
 use stamps::Stamps;
+use window::MAX_SHIFT;
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
 #[derive(Debug)]
@@ -61,42 +71,6 @@ pub(crate) struct Tracked {
     sack: [Option<bool>; 2],
 }
 
-/// Shorter spacings are artefacts of the capture: interrupts deliver packets in groups and stamp them
-/// microseconds apart. A full packet takes this long at 1.2 Gbit/s; faster links count as unlimited.
-pub(crate) const LEAST_GAP: u64 = 10_000;
-
-/// Information from a packet beyond the connection's own state.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct News {
-    /// RTT sample between the tap and the host at end 0 (client) or 1 (server): (end, whether from the
-    /// handshake, nanoseconds).
-    pub(crate) rtt: Option<(usize, bool, u64)>,
-    /// Capacity from the sender of this packet, kbit/s.
-    pub(crate) up: Option<u64>,
-    /// Capacity to the sender of this packet, kbit/s.
-    pub(crate) down: Option<u64>,
-    /// Whether it moved data that the tap had not seen, or was another SYN of an attempt.
-    pub(crate) data: bool,
-    /// Number of data packets (0 or 1), and number of losses that it revealed: of its sender before the
-    /// tap, and of the other end beyond the tap.
-    pub(crate) sent: u64,
-    pub(crate) lost: [u64; 2],
-    /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
-    pub(crate) waited: [Option<u64>; 2],
-    /// Bytes that this packet newly acknowledged, unless some of them had been lost.
-    pub(crate) delivered: u64,
-    /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
-    pub(crate) sending: Option<u64>,
-}
-
-/// Maximum number of SYN times kept per attempt.
-const MAX_SYNS: usize = 16;
-/// If a connection's RTT is unknown, a segment that fills a hole later than this counts as a
-/// retransmission, not as reordering.
-const UNKNOWN_RTT: u64 = 20_000_000;
-/// A copy of the previous segment within this time is an artefact of the capture (both ports of a mirror).
-pub(crate) const DUPLICATE: u64 = 500_000;
-
 /// A SYN over IPv4 without options. A SYN with options is longer, over IPv6 too.
 const BARE_SYN: u32 = 40;
 
@@ -105,11 +79,18 @@ const BARE_SYN: u32 = 40;
 const DELAYED_ACK: u64 = 40_000_000;
 /// Shorter pauses after a short segment are those of an application that writes on and on.
 const LEAST_PAUSE: u64 = 2_000_000;
-/// The largest window scale (RFC 7323 section 2.3).
-const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
+/// What follows an ACK of everything counts as its answer only if it comes within this, nanoseconds. Later it is
+/// likely to be the application's next data.
+const WHOLE_WINDOW: u64 = 100_000_000;
+
+/// Maximum number of SYN times kept per attempt.
+const MAX_SYNS: usize = 16;
+/// If a connection's RTT is unknown, a segment that fills a hole later than this counts as a
+/// retransmission, not as reordering.
+const UNKNOWN_RTT: u64 = 20_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
@@ -185,6 +166,16 @@ impl Tracked {
         self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
+    /// What the user expects, where that was `phase` by the data alone. A client that closes after the answer does not
+    /// wait for the server to close, too.
+    pub(crate) fn phase(&self, phase: Phase) -> Phase {
+        let answered = phase == Phase::Answered;
+        match self.closed() || self.halves[1].fin || self.halves[0].fin && answered {
+            true => Phase::Over,
+            false => phase,
+        }
+    }
+
     /// The initial sequence number of the client, if seen.
     pub(crate) fn client_isn(&self) -> Option<u32> {
         (!self.syns.is_empty()).then_some(self.halves[0].base)
@@ -215,6 +206,26 @@ impl Tracked {
     pub(crate) fn echo(&self, end: usize) -> Option<Least> {
         let least = self.stamps.least(end).filter(Least::sound);
         least.filter(|_| self.rtt[1 - end].is_none())
+    }
+
+    /// The time since the packet passed whose timestamp a packet of end `from` echoes, if that is an RTT.
+    fn echoed(&mut self, from: usize, at: u64, stamps: [u32; 2], h: &Header) -> Option<u64> {
+        let bulk = |end: usize| {
+            let full = self.halves[end].sizes.full(self.halves[1 - end].announced);
+            self.halves[end].flight.most() >= 2 * u64::from(full)
+        };
+        let to = &self.halves[1 - from];
+        // A receiver acknowledges data of a bulk transfer at once, and ACKs clock a sender that has data in flight.
+        // One without may send the next window then, or wait for its application.
+        let longest = if h.payload > 0 && bulk(from) || to.data_beyond(h.ack, to.data_next()) {
+            LONGEST_RTT
+        } else if bulk(1 - from) {
+            WHOLE_WINDOW
+        } else {
+            0
+        };
+        let syn = h.has(Header::SYN);
+        self.stamps.packet(from, at, stamps, longest, syn)
     }
 
     /// End-to-end RTT if both its parts are known, nanoseconds.
@@ -297,7 +308,7 @@ impl Tracked {
         let losing = self.halves.iter().any(|half| half.lost_before > 0);
         if (losing || self.rtt.contains(&None))
             && let Some((value, echo)) = h.options.timestamps
-            && let Some(took) = self.stamps.packet(from, at, [value, echo])
+            && let Some(took) = self.echoed(from, at, [value, echo], h)
             && losing
             && h.payload > 0
         {
@@ -322,6 +333,7 @@ impl Tracked {
                 // Where no handshake tells that larger ones are not permitted, small ones may be small writes.
                 least: allowed.map_or(PAIR_BYTES, |_| full.min(PAIR_BYTES)),
                 stamp: h.options.timestamps.map(|t| t.0),
+                sack: h.options.sack,
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
@@ -333,6 +345,10 @@ impl Tracked {
                     Some(shift) => acked + (u64::from(h.window) << shift.min(MAX_SHIFT)),
                     None => u64::MAX,
                 };
+                if self.rtt[from].is_none() && self.halves[to].data_next() > 1 {
+                    let echo = self.echo(to).map_or(UNKNOWN_RTT, |least| least.took);
+                    self.halves[to].releases.acked(at, echo);
+                }
                 let back = self.rtt[from].unwrap_or(0);
                 let settled = self.halves[to].settled();
                 self.halves[to]
@@ -345,6 +361,12 @@ impl Tracked {
                 self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
                 news.rtt.get_or_insert((from, false, sample));
+            }
+            if let Some((took, weight)) = self.halves[to].timer.take()
+                && took <= LONGEST_RTT
+            {
+                self.latest[from][1] = Some(took);
+                news.bulk = Some((took, weight));
             }
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are inferred from ACKs.
@@ -370,7 +392,10 @@ impl Tracked {
         let around = Around {
             round_trip,
             back: self.rtt[to].unwrap_or(0),
+            timed: self.rtt[to].is_some(),
+            echo: self.echo(from).map(|least| least.took),
             forth: self.path(to).unwrap_or(UNKNOWN_RTT),
+            sack: self.sack == [Some(true); 2],
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,

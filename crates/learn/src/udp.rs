@@ -7,6 +7,7 @@ use crate::passed::Passed;
 
 pub(crate) mod talk;
 
+pub(crate) use talk::Around;
 use talk::Talk;
 
 /// Maximum number of packets kept one by one; a flow with more is kept as runs.
@@ -19,19 +20,6 @@ const MOST_RUNS: usize = 16_384;
 /// Runs that move the bytes of a flow by more than this in the mean have spread its bursts, nanoseconds. Bytes move
 /// with their packets, and from larger packets to smaller ones.
 pub(crate) const SPREAD: u64 = 10_000_000;
-
-/// State of the capture around a datagram.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Around {
-    /// Length of the IP packet, bytes.
-    pub(crate) ip_len: u32,
-    /// Packets that have passed from its sender and to its receiver, of all flows.
-    pub(crate) passed: [u32; 2],
-    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
-    pub(crate) least_gap: u64,
-    /// Number of items that the model has room for, beyond those of every flow.
-    pub(crate) spare: usize,
-}
 
 /// A UDP flow being tracked.
 ///

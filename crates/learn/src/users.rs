@@ -1,15 +1,19 @@
 //! Users, sessions and request-response groups (Swing, section III: Vishwanath & Vahdat).
 //!
 //! A user is a client host in one application class. A connection belongs to the user's current group if
-//! it starts within the group time-out of that group's last activity. Otherwise it opens a new group, and
-//! after a silence longer than the session time-out a new session. "Activity" is data or the handshake.
+//! it starts within the group time-out of that group's last activity, while the user still waits for an answer.
+//! Otherwise it opens a new group, and after a silence longer than the session time-out a new session.
+//! "Activity" is data or the handshake.
+//! A user waits as long as a connection of the group is open whose client has sent last, or has received data a moment
+//! ago ([`Phase`]). Swing has only the time-out. But who opens one connection after the other waits for each: at fixed
+//! times after each other they would pile up on a slower link.
 //! Swing takes the FIN instead, but a server that keeps an idle connection open for a minute does not mean
 //! a busy user. A replayed group ends with its last data, too. If data pass on a connection after the next
 //! group has begun, [`Connection::overlap`] records the connection's progress at that time. A replay then
 //! waits for no more than that.
 
 use swell_base::Dur;
-use swell_traffic::{Connection, Group, Session};
+use swell_traffic::{Connection, Group, Parameters, Session};
 
 use crate::index::Index;
 
@@ -24,6 +28,29 @@ pub(crate) struct ConnectionIndex {
     connection: u32,
     user: u32,
     group_serial: u32,
+}
+
+/// What the user expects from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// An answer: it has just begun, or the client has sent data last.
+    Asked,
+    /// Perhaps more: the server has sent data last.
+    Answered,
+    /// Nothing: an end has closed it.
+    Over,
+}
+
+impl Phase {
+    /// After a packet from end `from` (0 client, 1 server), that carries data or not.
+    #[must_use]
+    pub(crate) fn after(self, from: usize, data: bool) -> Phase {
+        match (self, data) {
+            (Phase::Over, _) | (_, false) => self,
+            (_, true) if from == 0 => Phase::Asked,
+            (_, true) => Phase::Answered,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -55,6 +82,8 @@ struct User {
     group_serial: u32,
     last_activity: u64,
     last_start: u64,
+    /// Connections of the group that are in the first phase, and in the second.
+    open: [u32; 2],
     key: (u32, u8),
     idle: bool,
 }
@@ -70,6 +99,8 @@ pub(crate) struct Users {
     cursor: usize,
     group_timeout: u64,
     session_timeout: u64,
+    /// After a longer silence, an answer is over.
+    quiet: u64,
     /// A session is cut at this number of connections, so that a resolver or a proxy that never rests
     /// needs bounded memory. A replay draws the start times of the pieces separately, which adds bursts.
     /// So the limit is high enough that a session that fits into the model is not cut.
@@ -84,7 +115,7 @@ pub(crate) struct Users {
 
 impl Users {
     /// A session may hold at most a quarter of the model's `items`.
-    pub(crate) fn new(group_timeout: Dur, session_timeout: Dur, items: usize) -> Users {
+    pub(crate) fn new(p: &Parameters, items: usize) -> Users {
         Users {
             most: u32::try_from((items / 4).max(LEAST_HELD)).unwrap_or(u32::MAX),
             index: Index::new(),
@@ -93,8 +124,9 @@ impl Users {
             sessions: Vec::new(),
             free: Vec::new(),
             cursor: 0,
-            group_timeout: group_timeout.as_nanos(),
-            session_timeout: session_timeout.as_nanos(),
+            group_timeout: p.group_timeout.as_nanos(),
+            session_timeout: p.session_timeout.as_nanos(),
+            quiet: p.quiet.as_nanos(),
             begun: 0,
             cut: 0,
             items: 0,
@@ -131,6 +163,7 @@ impl Users {
                     group_serial: 0,
                     last_activity: at,
                     last_start: at,
+                    open: [0; 2],
                     key,
                     idle: false,
                 };
@@ -161,7 +194,11 @@ impl Users {
             state.session = self.open(class, client, at);
             state.group_serial = state.group_serial.wrapping_add(1);
             state.last_start = at;
-        } else if silence > self.group_timeout {
+            state.open = [0; 2];
+        } else if silence > self.group_timeout
+            || state.open == [0, 0]
+            || state.open[0] == 0 && silence > self.quiet
+        {
             if let Some(s) = self.pending(state.session) {
                 s.groups.push(PendingGroup {
                     think: silence,
@@ -170,10 +207,12 @@ impl Users {
             }
             state.group_serial = state.group_serial.wrapping_add(1);
             state.last_start = at;
+            state.open = [0; 2];
         }
         let gap = at.saturating_sub(state.last_start);
         state.last_start = at;
         state.last_activity = state.last_activity.max(at);
+        state.open[0] += 1;
         self.users[user as usize] = state;
         let mut place = ConnectionIndex {
             session: state.session,
@@ -207,6 +246,20 @@ impl Users {
         if self.current(place) {
             let u = &mut self.users[place.user as usize];
             u.last_activity = u.last_activity.max(at);
+        }
+    }
+
+    /// Moves the connection at `place` from one phase to another.
+    #[inline]
+    pub(crate) fn moves(&mut self, place: ConnectionIndex, phase: &mut Phase, to: Phase) {
+        let from = std::mem::replace(phase, to);
+        if from == to || !self.current(place) {
+            return;
+        }
+        let open = &mut self.users[place.user as usize].open;
+        for (number, one) in open.iter_mut().zip([Phase::Asked, Phase::Answered]) {
+            *number += u32::from(to == one);
+            *number -= u32::from(from == one);
         }
     }
 

@@ -8,8 +8,9 @@ use swell_verdict::{Difference, RunComparison};
 
 use crate::convert::{interval, measures, report_data, reported};
 use crate::data::{BackgroundData, Doubt, ForegroundData, ReportData, Rerun, Said};
-use crate::page::{self, Answers, Part, Section};
+use crate::page::{self, Answers};
 use crate::palette::Role;
+use crate::parts::{Part, Section};
 
 /// The page that compares named `runs` with the first of them. `comparisons` has the others in the same order;
 /// `command` recreates the page.

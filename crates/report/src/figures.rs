@@ -3,52 +3,20 @@
 use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
-use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, ReportData, Series};
+use crate::data::{Energy, QUANTILES, Series};
 use crate::human::{Quantity, count, significant};
-use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::{FOREGROUND, Role};
+use crate::parts::{Cell, Figure, Named, Table, WIDE, slowdown as shown};
 use crate::vega;
 use swell_base::Direction;
 
 mod times;
 pub(crate) use times::{cdf, cdf_chart, effects};
 
-/// A background's name, look and role, with the measurements against it.
-pub(crate) struct Named<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) slot: usize,
-    pub(crate) role: Role,
-    pub(crate) condition: &'a Condition,
-}
-
 /// Height of a strip of a timeline, pixels.
 const STRIP: f64 = 54.0;
 /// Pixels between timelines.
 const BETWEEN: f64 = 12.0;
-
-/// The conditions of a foreground with the names of their backgrounds.
-pub(crate) fn named<'a>(
-    data: &'a ReportData,
-    foreground: &'a ForegroundData,
-    slots: &[usize],
-) -> Vec<Named<'a>> {
-    data.backgrounds
-        .iter()
-        .zip(&foreground.conditions)
-        .zip(slots)
-        .map(|((background, condition), &slot)| Named {
-            name: &background.name,
-            slot,
-            role: background.role,
-            condition,
-        })
-        .collect()
-}
-
-/// Whether there are too few samples for a tail.
-pub(crate) fn few(condition: &Condition) -> bool {
-    condition.samples < FEW_SAMPLES
-}
 
 /// Slowdowns of every background but the reference.
 pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
@@ -101,7 +69,7 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
         for s in n.condition.slowdown {
             row.push(match s {
                 Some(s) => {
-                    let (factor, interval) = page::slowdown(&s);
+                    let (factor, interval) = shown(&s);
                     Cell::text(factor).small(interval)
                 }
                 None => Cell::text("–"),

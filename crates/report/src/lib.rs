@@ -36,6 +36,7 @@ mod model;
 mod network;
 mod page;
 mod palette;
+mod parts;
 #[cfg(feature = "png")]
 mod png;
 #[cfg(test)]
@@ -71,14 +72,14 @@ pub fn render(results: &Results) -> String {
 /// such foreground.
 pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     Some(figures::cdf_chart(&named, "").svg(canvas))
 }
 
 /// Slowdown of the foreground called `name` at the quantiles of [`data::QUANTILES`].
 pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
 }
 
@@ -91,7 +92,7 @@ pub fn lsd_svg(
     canvas: &Canvas,
 ) -> Option<String> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     let curves: Vec<_> = named
         .iter()
         .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
@@ -115,7 +116,7 @@ pub const VEGA_PICTURES: [&str; 7] = [
 /// no such foreground or picture, or no data.
 pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::Value> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     let direction = Direction::of(!picture.ends_with("-up"));
     match picture {
         "cdf" => Some(figures::cdf_chart(&named, "").vega()),
@@ -141,7 +142,7 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
 /// does not record it.
 pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     Some(waterfall::chart(&named)?.svg(canvas))
 }
 
@@ -149,7 +150,7 @@ pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<S
 /// `None` if there is no such foreground, or no data.
 pub fn time_svg(data: &ReportData, name: &str, direction: Direction, width: f64) -> Option<String> {
     let foreground = find(data, name)?;
-    let named = figures::named(data, foreground, &slots(data));
+    let named = parts::named(data, foreground, &slots(data));
     let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;
     Some(figures::below_each_other(&charts, width))
 }

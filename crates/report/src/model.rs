@@ -4,7 +4,8 @@ use swell_traffic::{Connection, Exchange, Load, Model, Path};
 
 use crate::chart::{Axis, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart};
 use crate::human::{Quantity, count};
-use crate::page::{self, Cell, Figure, Part, Section, Table};
+use crate::page;
+use crate::parts::{Cell, Figure, Part, Section, Table, WIDE};
 
 /// Maximum number of classes drawn; the rest are many and small.
 const CLASSES: usize = 6;
@@ -86,7 +87,7 @@ impl ModelPicture {
         match self {
             ModelPicture::Sizes => sizes(model).vega(),
             ModelPicture::Rtts => rtts(model).vega(),
-            ModelPicture::Load => crate::vega::timelines(&[load(model, page::WIDE)]),
+            ModelPicture::Load => crate::vega::timelines(&[load(model, WIDE)]),
             ModelPicture::Scales => scales(&model.load).vega(),
         }
     }

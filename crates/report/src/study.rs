@@ -6,7 +6,8 @@ use swell_study::{Estimate, Finding, Ledger, Picture, Study, Unit, Verdict};
 
 use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
 use crate::human::{Quantity, significant};
-use crate::page::{self, Cell, Figure, Part, Section, Table};
+use crate::page;
+use crate::parts::{Cell, Figure, Part, Section, Table, interval};
 
 /// The page about a study: its doubts, ledgers, and pictures with their numbers.
 pub fn study_html(study: &Study) -> String {
@@ -92,46 +93,54 @@ pub fn study_vega(picture: &Picture) -> serde_json::Value {
     chart(picture).vega()
 }
 
-/// Summary of the verdicts, column by column.
+/// Summary of the verdicts of all ledgers, column by column.
 fn sentences(study: &Study) -> Vec<String> {
-    let Some(main) = study.ledgers.first() else {
-        return Vec::new();
-    };
-    let all = |column: usize| {
-        main.entries
-            .iter()
-            .filter_map(move |e| e.findings.get(column))
-    };
-    let of = |column: usize, verdict: Verdict| all(column).filter(|f| f.verdict == verdict).count();
-    let each: Vec<String> = main
-        .columns
+    let mut columns: Vec<&str> = Vec::new();
+    for name in study.ledgers.iter().flat_map(|l| &l.columns) {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let each: Vec<String> = columns.iter().map(|name| sentence(study, name)).collect();
+    match each.is_empty() {
+        true => Vec::new(),
+        false => vec![each.join(" ")],
+    }
+}
+
+/// Summary of the verdicts in a column, which several ledgers may have.
+fn sentence(study: &Study, name: &str) -> String {
+    let all: Vec<&Finding> = study
+        .ledgers
         .iter()
-        .enumerate()
-        .map(|(i, name)| {
-            let tentative = all(i).filter(|f| f.tentative).count();
-            let tested = all(i).filter(|f| f.verdict != Verdict::NotTested).count();
-            let how = match tentative > 0 && tentative == tested {
-                true => " tentatively",
-                false => "",
-            };
-            let mut text = format!(
-                "{name}: {} of {} claims hold{how}, {} in part, {} not",
-                of(i, Verdict::Holds),
-                main.entries.len(),
-                of(i, Verdict::InPart),
-                of(i, Verdict::DoesNotHold)
-            );
-            let open = of(i, Verdict::NotTested);
-            if open > 0 {
-                text += &format!(", {open} not tested");
-            }
-            if tentative > 0 && tentative < tested {
-                text += &format!(", {tentative} of these verdicts tentative");
-            }
-            text + "."
+        .flat_map(|ledger| {
+            let column = ledger.columns.iter().position(|c| c == name);
+            let entries = ledger.entries.iter();
+            entries.filter_map(move |e| e.findings.get(column?))
         })
         .collect();
-    vec![each.join(" ")]
+    let of = |verdict: Verdict| all.iter().filter(|f| f.verdict == verdict).count();
+    let tentative = all.iter().filter(|f| f.tentative).count();
+    let open = of(Verdict::NotTested);
+    let tested = all.len() - open;
+    let how = match tentative > 0 && tentative == tested {
+        true => " tentatively",
+        false => "",
+    };
+    let mut text = format!(
+        "{name}: {} of {} claims hold{how}, {} in part, {} not",
+        of(Verdict::Holds),
+        all.len(),
+        of(Verdict::InPart),
+        of(Verdict::DoesNotHold)
+    );
+    if open > 0 {
+        text += &format!(", {open} not tested");
+    }
+    if tentative > 0 && tentative < tested {
+        text += &format!(", {tentative} of these verdicts tentative");
+    }
+    text + "."
 }
 
 fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
@@ -142,7 +151,10 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
     for entry in &ledger.entries {
         let mut row = vec![
             Cell::text(&entry.id),
-            Cell::text(&entry.claim).small(format!("Rule: {}.", entry.rule)),
+            Cell::text(&entry.claim).small(match &*entry.rule {
+                "" => "No rule: nothing here could answer it yet.".to_owned(),
+                rule => format!("Rule: {rule}."),
+            }),
             Cell::text(&entry.paper),
         ];
         row.extend(entry.findings.iter().map(|f| finding(f, study)));
@@ -329,7 +341,7 @@ fn numbers(picture: &Picture) -> Table {
 fn number(e: &Estimate, quantity: Quantity) -> Cell {
     let cell = Cell::text(quantity.show(e.value, 4));
     match e.interval {
-        Some([low, high]) => cell.small(page::interval(quantity, e.value, low, high)),
+        Some([low, high]) => cell.small(interval(quantity, e.value, low, high)),
         None => cell,
     }
 }

@@ -7,9 +7,8 @@ use swell_experiment::store::RunResult;
 
 use crate::chart::{Bar, BarChart, BarGroup};
 use crate::data::Waterfall;
-use crate::figures::Named;
 use crate::human::{Quantity, count};
-use crate::page::{Cell, Figure, Table};
+use crate::parts::{Cell, Figure, Named, Table};
 
 /// The causes shown, from bottom to top, grouped because there are only as many looks.
 const SHOWN: [(&str, &[Cause]); 8] = [

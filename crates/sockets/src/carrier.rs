@@ -17,13 +17,13 @@ use swell_base::{Dur, EventQueue, Ranked, Side, Stream, Time, Warning};
 use swell_tcp::Config as TcpConfig;
 use swell_workload::{Action, Conn, Event, Info, Open, Record, Sample, Workload};
 
+use super::SocketsError;
 use super::addresses::{Paths, Pool};
 use super::descriptors::Descriptors;
 use super::report::{Counts, Report};
 use super::settings::Settings;
-use super::side::{SideConfig, Sockets};
-use super::slots::{Kind, Slots, Window};
-use super::{SocketsError, datagrams, tcp};
+use super::side::{SideConfig, Sockets, try_address};
+use super::slots::{Kind, Listener, Slots, Window};
 use swell_host::Lateness;
 
 /// Configuration of a carrier.
@@ -66,7 +66,7 @@ pub struct Carrier {
     pub(super) paths: Option<Box<dyn Paths>>,
     pub(super) slots: Slots,
     pub(super) workers: Vec<Worker>,
-    pub(super) listeners: Vec<tcp::Listener>,
+    pub(super) listeners: Vec<Listener>,
     /// Connections whose server end was not accepted yet, by client socket address and server address.
     pub(super) waiting: HashMap<(SocketAddr, IpAddr), u32>,
     pub(super) queue: EventQueue<Wake>,
@@ -396,7 +396,7 @@ impl Carrier {
     fn try_addresses(&mut self) -> Result<(), SocketsError> {
         for side in &mut self.sides {
             for pool in side.pools.iter().flatten() {
-                datagrams::try_address(&mut *side.sockets, pool.address(0)).map_err(|error| {
+                try_address(&mut *side.sockets, pool.address(0)).map_err(|error| {
                     SocketsError::Address {
                         address: pool.address(0),
                         prefix: *pool.prefix(),

@@ -11,9 +11,8 @@ use swell_base::{Dur, End};
 use swell_workload::{Conn, Event, Open};
 
 use super::carrier::{Carrier, Wake};
-use super::side::Sockets;
+use super::side::family;
 use super::slots::{Kind, bits};
-use super::tcp::family;
 
 /// Bytes at the beginning of a payload that hold its sequence number.
 const NUMBER: usize = 8;
@@ -150,15 +149,4 @@ impl Carrier {
         let token = self.slots.token(slot, End::Client);
         self.queue.push(self.at + SWALLOW, Wake::Reap(token));
     }
-}
-
-/// Checks that a socket can be bound to `address`.
-pub(super) fn try_address(sockets: &mut dyn Sockets, address: IpAddr) -> Result<()> {
-    let socket = sockets.socket(family(address), SocketType::DGRAM)?;
-    let fd = socket.as_fd();
-    if address.is_ipv6() {
-        // A local route alone does not make an IPv6 address bindable (`inet6_bind` in `net/ipv6/af_inet6.c`).
-        sockopt::set_ipv6_freebind(fd, true)?;
-    }
-    bind(fd, &SocketAddr::new(address, 0))
 }

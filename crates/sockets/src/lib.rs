@@ -78,9 +78,8 @@ pub use addresses::{Paths, Prefix, PrefixError};
 pub use carrier::{Carrier, CarrierConfig, StopReason};
 pub use report::{Counts, Report};
 pub use report::{datagrams_refused, hint, no_descriptors, strangers};
-pub use side::{Here, InNamespace, SideConfig, Sockets};
+pub use side::{Here, InNamespace, SideConfig, Sockets, family};
 pub use swell_base::Side;
-pub use tcp::family;
 
 use std::net::IpAddr;
 

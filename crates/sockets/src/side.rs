@@ -1,9 +1,10 @@
 //! Socket creation in each side's network namespace.
 
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Result;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Prefix;
@@ -97,4 +98,24 @@ impl SideConfig {
             device: Some("lo".into()),
         }
     }
+}
+
+/// The socket family for an address.
+pub fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv6() {
+        AddressFamily::INET6
+    } else {
+        AddressFamily::INET
+    }
+}
+
+/// Checks that a socket can be bound to `address`.
+pub(super) fn try_address(sockets: &mut dyn Sockets, address: IpAddr) -> Result<()> {
+    let socket = sockets.socket(family(address), SocketType::DGRAM)?;
+    let fd = socket.as_fd();
+    if address.is_ipv6() {
+        // A local route alone does not make an IPv6 address bindable (`inet6_bind` in `net/ipv6/af_inet6.c`).
+        sockopt::set_ipv6_freebind(fd, true)?;
+    }
+    bind(fd, &SocketAddr::new(address, 0))
 }

@@ -34,6 +34,14 @@ pub(super) mod bits {
     pub const MORE: u16 = 1 << 10;
 }
 
+/// A listening socket for a workload's servers on one side.
+pub(super) struct Listener {
+    pub fd: OwnedFd,
+    pub port: u16,
+    /// Connections started since the last `accept`.
+    pub begun: u32,
+}
+
 /// One end of a connection or datagram flow.
 #[derive(Debug, Default)]
 pub(super) struct Half {

@@ -9,24 +9,17 @@ use std::time::Duration;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType,
-    acceptfrom_with, bind, connect, getsockname, listen, recv, recvmsg, send, shutdown, sockopt,
+    RecvAncillaryBuffer, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with,
+    bind, connect, getsockname, listen, recv, recvmsg, send, shutdown, sockopt,
 };
 use swell_base::Dur;
 use swell_workload::{Conn, End, Event, Info, Open};
 
 use super::carrier::{Carrier, LISTENER, Wake, info};
 use super::settings::{Settings, cap_window, renew_cap, set_segment};
-use super::slots::{Kind, bits};
+use super::side::family;
+use super::slots::{Kind, Listener, bits};
 use swell_host::sys::tcp as sys;
-
-/// A listening socket for a workload's servers on one side.
-pub(super) struct Listener {
-    pub fd: OwnedFd,
-    port: u16,
-    /// Connections started since the last `accept`.
-    begun: u32,
-}
 
 /// Maximum number of pending handshakes; the kernel caps it at `net.core.somaxconn`, 4096 by default.
 const BACKLOG: i32 = 4096;
@@ -395,14 +388,5 @@ impl Carrier {
         self.leave(slot);
         self.free(slot);
         self.post(worker, Event::Closed(conn, last));
-    }
-}
-
-/// The socket family for an address.
-pub fn family(address: IpAddr) -> AddressFamily {
-    if address.is_ipv6() {
-        AddressFamily::INET6
-    } else {
-        AddressFamily::INET
     }
 }

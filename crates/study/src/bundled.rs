@@ -30,9 +30,10 @@ pub const ALL: &[Bundled] = &[
     bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
     bundled!("filler": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
     bundled!("harpoon": "study.toml", "experiment.toml", "claims.toml"),
+    bundled!("hops": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("residential": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("router": "study.toml", "experiment.toml", "agents.toml", "claims.toml"),
-    bundled!("sensitivity": "study.toml", "experiment.toml"),
+    bundled!("sensitivity": "study.toml", "experiment.toml", "claims.toml"),
 ];
 
 impl Bundled {

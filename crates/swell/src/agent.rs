@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use swell_generate::agent::{
-    Agent, AgentConfig, DialOut, Identity, Trust, enrol, kept, make_authority,
+    Agent, AgentConfig, AgentError, DialOut, Identity, Trust, enrol, kept, make_authority,
 };
 use swell_generate::{Addresses, Budget, Limits};
 use swell_host::{Precision, be_punctual};
@@ -54,7 +54,7 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     if args.precise {
         precise()?;
     }
-    let agent = Agent::new(config).map_err(Fail::usage)?;
+    let agent = Agent::new(config).map_err(not_begun)?;
     let listen = agent.address().map_err(Fail::failed)?;
     let (stop, stopped) = oneshot::channel();
     interrupt::wishes();
@@ -88,6 +88,19 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
         }
     };
     agent.serve(stopped, announce).map_err(Fail::failed)
+}
+
+/// Why an agent cannot begin, and what helps where another program has its port.
+fn not_begun(error: AgentError) -> Fail {
+    let busy = match &error {
+        AgentError::Listen { error, .. } => error.kind() == ErrorKind::AddrInUse,
+        _ => false,
+    };
+    let fail = Fail::usage(error);
+    match busy {
+        true => fail.hint("--listen ADDR:PORT takes another port"),
+        false => fail,
+    }
 }
 
 /// Where agents listen by default.
@@ -204,6 +217,16 @@ fn unread(path: &Path, error: &std::io::Error) -> Fail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_port_has_a_hint() {
+        let hint = |kind: ErrorKind| {
+            let (address, error) = (LISTEN, kind.into());
+            not_begun(AgentError::Listen { address, error }).hint
+        };
+        assert!(hint(ErrorKind::AddrInUse).unwrap().contains("--listen"));
+        assert_eq!(hint(ErrorKind::AddrNotAvailable), None);
+    }
 
     #[test]
     fn only_a_missing_token_is_to_be_made() {

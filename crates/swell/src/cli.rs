@@ -11,10 +11,12 @@ pub(crate) use crate::under::args::UnderArgs;
 #[cfg(feature = "agents")]
 mod agent;
 mod learn;
+mod size;
 
 #[cfg(feature = "agents")]
 pub(crate) use agent::{AgentArgs, AgentCommand};
 pub(crate) use learn::{FlowProfile, LearnArgs};
+pub(crate) use size::Size;
 
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]
@@ -357,7 +359,7 @@ pub(crate) struct ShowArgs {
     pub vega: Option<PathBuf>,
     /// Width of the picture, such as 3.3in or 84mm for a column of a paper; or width and height: 3.3x2.5in.
     #[arg(long, value_name = "SIZE", requires = "drawn", conflicts_with = "vega")]
-    pub size: Option<crate::pictures::Size>,
+    pub size: Option<Size>,
     /// Which foreground of a run the picture is about. Default: the first.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub foreground: Option<String>,
@@ -369,28 +371,40 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
     /// Does background traffic matter to a distributed system? Vishwanath & Vahdat (2008).
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Background(BundledArgs),
     /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Burstiness(BundledArgs),
     /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 1, for nothing is random there")))]
     #[command(mut_arg("with", |a| a.help("Another value than the study's own. minutes: length of the stand-ins, 1 to 120")))]
     Filler(TracesArgs),
     /// What does a household's own traffic do to its pages? Nychis & Licata.
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 10, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Residential(BundledArgs),
+    /// How wrong is a verdict from one bottleneck, where a path has several and their backgrounds are correlated?
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 10, and 3 with --quick")))]
+    #[command(mut_arg("with", |a| a.hide(true)))]
+    Hops(BundledArgs),
     /// At which timescales does an application feel bursts? Its spectrum.
-    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49")))]
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 3 with --quick")))]
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49; fill: share of the link that the background fills beside objects and pages, 0.1 to 0.9; paced: the same beside streams and voice, 0.1 to 0.9")))]
     Sensitivity(SensitivityArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 3, and 1 with --quick")))]
     #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the structural model whose users are the original; sessions: its users, as a multiple of the model's, 0.001 to 1000")))]
     Harpoon(BundledArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
     /// kernel's forwarding between hosts on this machine.
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 1")), mut_arg("shard", |a| a.hide(true)), mut_arg("jobs", |a| a.hide(true)))]
     #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the users whose flow records are learnt from: a bundled structural model, or the file of one; rate: rate of the router's output line; today: hosts as the kernel makes them, instead of such as the paper's: Reno, and receive windows of 64 KB at most")))]
     Router(BundledArgs),
     /// Run a study of your own: a file of experiments, lines, measures, claims and figures.
@@ -441,7 +455,7 @@ pub(crate) struct TracesArgs {
 /// The spectrum of applications.
 #[derive(Debug, Args)]
 pub(crate) struct SensitivityArgs {
-    /// An application: 4kB, 1MB (objects of this size) or voice. Again for more. Default: all.
+    /// An application: 4kB, 1MB (objects of this size), page, stream or voice. Again for more. Default: all.
     #[arg(long, value_name = "NAME", conflicts_with = "write")]
     pub foreground: Vec<String>,
     #[command(flatten)]
@@ -451,10 +465,10 @@ pub(crate) struct SensitivityArgs {
 /// A study that is a file, carried by the program.
 #[derive(Debug, Args)]
 pub(crate) struct BundledArgs {
-    /// A first look: few settings, short runs, one seed.
+    /// A first look: fewer settings, shorter runs or fewer seeds.
     #[arg(long)]
     pub quick: bool,
-    /// How many seeds. Default: the study's, mostly 5, and 1 with --quick.
+    /// How many seeds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
     /// Another value than the study's own.

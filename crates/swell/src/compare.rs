@@ -11,7 +11,7 @@ use swell_verdict::{Answer, Difference, RunComparison};
 use crate::cli::CompareArgs;
 use crate::fail::Fail;
 use crate::output::{self, Output};
-use crate::{out, tables, threshold};
+use crate::{interrupt, out, tables, threshold};
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
     files::outputs(&args.html, &[])?;
@@ -29,7 +29,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
     if let Some(page) = &args.html {
         let command = command(args);
         let html = swell_report::comparison_html(&runs, &comparisons, &command);
-        out::write(page, html.as_bytes())?;
+        interrupt::write(page, html.as_bytes())?;
     }
     if json {
         Output::Compare {

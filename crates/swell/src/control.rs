@@ -1,6 +1,5 @@
 //! `swell set` and `swell top`: requests to a running emulation over a socket in its temporary directory.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,9 +14,12 @@ use swell_emulate::LinkSetting;
 use swell_emulate::{Control, Seen};
 use swell_host::scratch;
 
+pub(crate) mod answer;
+
 use crate::fail::Fail;
 use crate::under::args::loss;
 use crate::{out, pairs, tables};
+use answer::Answer;
 
 /// The socket's name.
 const SOCKET: &str = "control";
@@ -67,51 +69,6 @@ enum Request {
     Set(Vec<String>),
     #[default]
     Look,
-}
-
-/// An answer.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    /// The error, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The id of the process.
-    pub pid: u32,
-    /// What it emulates.
-    pub title: String,
-    /// Seconds since the emulation began.
-    pub at: f64,
-    /// Bytes that have crossed the link, up and down: first those of programs, then those of the background.
-    pub carried: [[u64; 2]; 2],
-    /// Packets dropped at the link, up and down.
-    pub dropped: [u64; 2],
-    /// Open simulated connections.
-    pub background_flows: usize,
-    /// 99th percentile of lateness, microseconds.
-    pub late_us: f64,
-    /// Whether flows of programs are followed. Those that cross a bridge are not. Emulations of earlier versions, which
-    /// do not say it, follow them.
-    #[serde(default = "yes")]
-    pub follows_flows: bool,
-    /// Open flows of programs.
-    pub flows: Vec<Flow>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// A flow of a program.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Flow {
-    /// Protocol and both ends.
-    pub name: String,
-    /// Age in seconds.
-    pub age: f64,
-    /// Payload bytes that have arrived, up and down.
-    pub bytes: [u64; 2],
-    /// Retransmitted segments, up and down.
-    pub retransmissions: [u32; 2],
 }
 
 /// Listens on a socket in the directory until the process ends. If the socket cannot be created, the emulation runs
@@ -262,33 +219,6 @@ fn parsed(words: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
     Ok((directions, setting))
 }
 
-impl Answer {
-    fn of(seen: &Seen) -> Answer {
-        let s = &seen.snapshot;
-        let flows = seen.flows.iter().map(|f| Flow {
-            name: format!(
-                "{} {}:{} > {}:{}",
-                f.protocol, f.client.0, f.client.1, f.server.0, f.server.1
-            ),
-            age: s.at.since(f.start).as_secs_f64(),
-            bytes: f.bytes,
-            retransmissions: f.retransmissions,
-        });
-        Answer {
-            error: None,
-            pid: std::process::id(),
-            title: String::new(),
-            at: s.at.as_secs_f64(),
-            carried: s.carried,
-            dropped: s.dropped,
-            background_flows: s.flows,
-            late_us: s.late.p99.as_secs_f64() * 1e6,
-            follows_flows: true,
-            flows: flows.collect(),
-        }
-    }
-}
-
 /// Sends a request to the emulation at a socket.
 fn ask(socket: &Path, request: &Request) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
@@ -319,8 +249,8 @@ fn found(which: &Which) -> Result<PathBuf, Fail> {
         )
         .hint("that of a comparison does not change; --pid PID means another one")),
         0 => {
-            Err(Fail::usage("no such emulation runs here")
-                .hint("swell under BACKGROUND -- COMMAND"))
+            Err(Fail::usage("no emulation that can be set or shown runs here")
+                .hint("swell under BACKGROUND -- COMMAND; a comparison (--compare) is left alone, so that all its runs are alike"))
         }
         _ => {
             let each = |(a, _): &(Answer, PathBuf)| format!("--pid {}   {}", a.pid, a.title);
@@ -392,20 +322,9 @@ pub(crate) fn top(args: &TopArgs, json: bool) -> Result<(), Fail> {
     }
 }
 
-/// Payload bytes of each flow since the earlier answer, up and down. Flows are matched by name.
-pub(crate) fn since(before: &Answer, now: &Answer) -> Vec<[u64; 2]> {
-    let then: BTreeMap<&str, [u64; 2]> = (before.flows.iter())
-        .map(|f| (f.name.as_str(), f.bytes))
-        .collect();
-    let new = |flow: &Flow| {
-        let then = then.get(flow.name.as_str()).copied().unwrap_or_default();
-        [0, 1].map(|way| flow.bytes[way].saturating_sub(then[way]))
-    };
-    now.flows.iter().map(new).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::answer::{Flow, since};
     use super::*;
 
     fn typed(text: &str) -> Result<(Vec<Direction>, LinkSetting), String> {

@@ -4,6 +4,7 @@
 //! only a request that the runs poll, so that completed runs are kept. The second one ends the program.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,7 +35,7 @@ pub(crate) fn listen() -> Result<(), Fail> {
                     // End the line of the progress bar.
                     out::say("");
                 }
-                fail::say(fail);
+                out::failure(fail);
             }
         }
         exit(fail::INTERRUPTED.into());
@@ -66,6 +67,12 @@ pub(crate) fn wished() -> bool {
 /// Delays Ctrl-C while the guard is held, for operations that must not be interrupted halfway.
 pub(crate) fn held() -> impl Drop {
     answer()
+}
+
+/// Writes a file atomically, even if Ctrl-C arrives meanwhile.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
+    let _held = held();
+    groundswell::files::write(path, bytes)
 }
 
 /// Locks the current response. Holders do not panic, and the value is always valid, so a poisoned lock is safe.

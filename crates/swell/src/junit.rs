@@ -9,7 +9,7 @@ use swell_verdict::{Answer, ForegroundVerdict, Verdict};
 
 use crate::fail::Fail;
 use crate::threshold::Threshold;
-use crate::{out, tables};
+use crate::{interrupt, out, tables};
 
 /// The outcome of a test case.
 enum Outcome {
@@ -54,7 +54,7 @@ pub(crate) fn write(
         out::data(text.trim_end());
         return Ok(());
     }
-    out::write(file, text.as_bytes())
+    interrupt::write(file, text.as_bytes())
 }
 
 fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {

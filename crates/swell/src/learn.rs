@@ -79,7 +79,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     let compress = output.extension().is_some_and(|e| e == "zst");
     let bytes = learnt.model.to_bytes(compress);
     let bytes = bytes.map_err(|e| Fail::failed(format!("{}: {e}", output.display())))?;
-    out::write(&output, &bytes)?;
+    interrupt::write(&output, &bytes)?;
 
     let memory = memory::peak("self");
     let mut warnings = learnt.model.warnings().to_vec();
@@ -222,7 +222,7 @@ fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fai
     let texts = flows.to_harpoon(HARPOON_POOLS);
     let written = configuration_files(output);
     for (path, text) in written.iter().zip(texts) {
-        out::write(path, text.as_bytes())?;
+        interrupt::write(path, text.as_bytes())?;
     }
     if json {
         out::json(&serde_json::json!({

@@ -59,14 +59,14 @@ fn main() -> ExitCode {
         }
         Err(wrong) => match unknown_command(&wrong) {
             Some(fail) => {
-                fail::say(&fail);
+                out::failure(&fail);
                 return ExitCode::from(fail::code(&fail));
             }
             None if events && wrong.use_stderr() => {
                 let text = wrong.render().to_string();
                 let message = text.trim().trim_start_matches("error: ");
                 let fail = Fail::usage(message);
-                fail::say(&fail);
+                out::failure(&fail);
                 return ExitCode::from(fail::code(&fail));
             }
             None => wrong.exit(),
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     match done(cli) {
         Ok(code) => ExitCode::from(code),
         Err(fail) => {
-            fail::say(&fail);
+            out::failure(&fail);
             ExitCode::from(fail::code(&fail))
         }
     }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use swell_base::{Severity, Warning};
 
-use crate::fail::{self, Fail};
-use crate::{interrupt, tables};
+use crate::fail::{Fail, code};
+use crate::tables;
 
 /// Prints data. A reader that has closed the pipe is not an error. Any other failure, such as a full disk, ends the
 /// program with exit code 1, because lost output must not look like success.
@@ -23,7 +23,7 @@ pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            fail::say(&Fail::failed(format!("standard output: {e}")));
+            failure(&Fail::failed(format!("standard output: {e}")));
             std::process::exit(1);
         }
         _ => {}
@@ -59,6 +59,21 @@ pub(crate) fn say(text: &str) {
         return event(&serde_json::json!({"event": "message", "text": text}));
     }
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Reports a failure on standard error.
+pub(crate) fn failure(fail: &Fail) {
+    if events() {
+        return event(&serde_json::json!({
+            "event": "error", "code": code(fail), "message": fail.message, "hint": fail.hint,
+            "file": fail.problems.as_ref().map(|p| &p.file),
+            "problems": fail.problems.as_ref().map(|p| &p.problems),
+        }));
+    }
+    say(&format!("error: {}", fail.message));
+    if let Some(hint) = &fail.hint {
+        say(&format!("hint: {hint}"));
+    }
 }
 
 /// Prints warnings.
@@ -144,10 +159,4 @@ impl Log {
 /// Whether a path means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Writes a file atomically, even if Ctrl-C arrives meanwhile.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
-    let _held = interrupt::held();
-    groundswell::files::write(path, bytes)
 }

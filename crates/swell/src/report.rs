@@ -7,7 +7,7 @@ use swell_experiment::Results;
 
 use crate::cli::ReportArgs;
 use crate::fail::Fail;
-use crate::{out, output};
+use crate::{interrupt, out, output};
 
 /// Name of the page in a run directory.
 pub(crate) const PAGE: &str = "report.html";
@@ -27,5 +27,5 @@ pub(crate) fn report(args: &ReportArgs, json: bool) -> Result<(), Fail> {
 
 /// Writes the page about `results`.
 pub(crate) fn write(results: &Results, page: &Path) -> Result<(), Fail> {
-    out::write(page, swell_report::render(results).as_bytes())
+    interrupt::write(page, swell_report::render(results).as_bytes())
 }

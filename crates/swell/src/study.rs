@@ -46,6 +46,7 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
         StudyCommand::Sensitivity(args) => {
             carried("sensitivity", &args.bundled, (&[], &args.foreground))
         }
+        StudyCommand::Hops(args) => carried("hops", args, (&[], &[])),
         StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[])),
         StudyCommand::File(args) => of_file(args, rights, json),
     }
@@ -244,7 +245,7 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     let kept = format!("interrupted; all runs are kept in {}", dir.display());
     interrupt::ends(&kept, "the same command writes the report");
     let page = dir.join(report::PAGE);
-    out::write(&page, swell_report::study_html(study).as_bytes())?;
+    interrupt::write(&page, swell_report::study_html(study).as_bytes())?;
     for picture in study.sections.iter().flat_map(|s| &s.pictures) {
         draw(picture, dir)?;
     }
@@ -259,7 +260,7 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     }
     out::warnings(&study.doubts);
     for ledger in &study.ledgers {
-        out::data(&tables::ledger(ledger, &study.reference));
+        out::data(&tables::study::ledger(ledger, &study.reference));
         out::data("");
     }
     // A study without claims answers by its pictures.
@@ -282,13 +283,61 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
         dir.join(PICTURES)
             .join(format!("{}.{ending}", picture.name))
     };
-    out::write(&path("svg"), svg.as_bytes())?;
+    interrupt::write(&path("svg"), svg.as_bytes())?;
     let vega = format!("{:#}", swell_report::study_vega(picture));
-    out::write(&path("vl.json"), vega.as_bytes())?;
+    interrupt::write(&path("vl.json"), vega.as_bytes())?;
     if cfg!(feature = "png") {
         // The warning about missing fonts was printed with the page's own pictures.
-        out::write(&path("png"), &pictures::png(&svg)?.0)?;
-        out::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
+        interrupt::write(&path("png"), &pictures::png(&svg)?.0)?;
+        interrupt::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_says_how_many_seeds_each_study_has() {
+        let all = crate::cli::Cli::command();
+        let studies = all.find_subcommand("study").unwrap();
+        // The number that a part of a study file sets. Reading whole studies takes minutes without optimisation.
+        let number = |text: &str| -> Option<u16> {
+            let mut values = text.lines().filter_map(|l| l.strip_prefix("seeds = "));
+            values.next()?.parse().ok()
+        };
+        for bundled in bundled::ALL {
+            let file = bundled.files.iter().find(|f| f.0 == bundled::STUDY);
+            let (begin, rest) = file.unwrap().1.split_once("\n[").unwrap();
+            let first_look = rest.split("\n[").find(|part| part.starts_with("quick]"));
+            let full = number(begin).unwrap();
+            let quick = first_look.and_then(number).unwrap_or(1);
+            let own = studies.find_subcommand(bundled.name).unwrap();
+            let mut arguments = own.get_arguments();
+            let seeds_of = arguments.find(|a| a.get_id() == "seeds").unwrap();
+            let said = seeds_of.get_help().unwrap().to_string();
+            let expected = match full == quick {
+                true => format!("Default: {full}"),
+                false => format!("Default: {full}, and {quick} with --quick"),
+            };
+            assert!(said.contains(&expected), "{}: {said}", bundled.name);
+        }
+    }
+
+    #[test]
+    fn runs_in_real_time_are_offered_neither_shards_nor_threads() {
+        let all = crate::cli::Cli::command();
+        let studies = all.find_subcommand("study").unwrap();
+        for (name, hidden) in [("router", true), ("harpoon", false)] {
+            let own = studies.find_subcommand(name).unwrap();
+            for id in ["shard", "jobs"] {
+                let mut arguments = own.get_arguments();
+                let found = arguments.find(|a| a.get_id() == id).unwrap();
+                assert_eq!(found.is_hide_set(), hidden, "{name} {id}");
+            }
+        }
+    }
 }

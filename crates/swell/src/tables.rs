@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use groundswell::model::{AnyModel, mean_bps};
 use swell_experiment::Results;
 use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
 use swell_report::Quantity;
-use swell_study::Ledger;
 use swell_traffic::Model;
 use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 
@@ -35,6 +34,11 @@ fn list(header: &[&str]) -> Table {
     let mut list = table(header);
     list.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     list
+}
+
+/// Whether a table is too wide for a terminal.
+fn too_wide(table: &Table) -> bool {
+    table.lines().any(|line| line.chars().count() > WIDTH)
 }
 
 /// A table with several lines per row.
@@ -296,50 +300,6 @@ fn paragraph(p: &Paragraph) -> String {
         text.push('\n');
     }
     text
-}
-
-/// A ledger: claims in rows, circumstances in columns. `reference` is the name of the simulator whose numbers are
-/// shown for comparison.
-pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
-    let mut header = vec!["", "claim", "paper"];
-    header.extend(ledger.columns.iter().map(String::as_str));
-    let mut table = list(&header);
-    // The rest of the 80 columns, minus the other columns and the space between them.
-    let columns = ledger.columns.len();
-    let narrow = if columns > 2 { 12 } else { 15 };
-    let ids = ledger.entries.iter().map(|e| e.id.chars().count());
-    let id = ids.max().unwrap_or(0).clamp(1, 12);
-    let taken = id + 12 + columns * narrow + header.len();
-    let wide = WIDTH.saturating_sub(taken).max(12);
-    let widths = [id, wide, 12].into_iter();
-    let widths = widths.chain(std::iter::repeat_n(narrow, columns));
-    for ((i, column), width) in table.column_iter_mut().enumerate().zip(widths) {
-        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width as u16)));
-        if i < 3 {
-            column.set_cell_alignment(CellAlignment::Left);
-        }
-    }
-    for entry in &ledger.entries {
-        let mut row = vec![entry.id.clone(), entry.claim.clone(), entry.paper.clone()];
-        row.extend(entry.findings.iter().map(|f| {
-            let mut text = f.words();
-            if !f.value.is_empty() {
-                text += &format!("\n{}", f.value);
-            }
-            let beside = f.beside().join("\n");
-            if !beside.is_empty() {
-                text += &format!("\n({beside})");
-            }
-            text
-        }));
-        table.add_row(row);
-    }
-    let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
-    let beside = match findings.any(|f| !f.beside().is_empty()) {
-        true => format!("; in brackets {reference} by the same rule"),
-        false => String::new(),
-    };
-    format!("{}{beside}\n{table}", ledger.title)
 }
 
 /// The bundled models.

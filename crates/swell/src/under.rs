@@ -50,7 +50,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     for (file, dir) in outputs().zip(args.output.iter().cycle()) {
         files::not_of_run(file, dir)?;
     }
-    let client = shell::Client::of(args, scratch.path())?;
+    let client = shell::Client::of(&args.command, &args.link.background, scratch.path())?;
     let trace = [args.link.background.clone().into()];
     let session = learn::with_bar(&trace, |progress| {
         Session::new(args.options(client)?, scratch.path(), progress)

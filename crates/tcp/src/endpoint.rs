@@ -9,6 +9,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
 
 use crate::config::{Config, Jitter};
+use crate::front::{Front, State, pending};
 use crate::receiver::Receiver;
 use crate::sender::{Expired, Sender};
 
@@ -95,44 +96,6 @@ const LONGEST_SILENCE: Dur = Dur::from_millis(100);
 
 /// RFC 3168 section 5.
 const ECT0: u8 = 2;
-
-/// The states of RFC 9293 section 3.3.2, merged where the permitted actions do not differ. The FINs tell which side
-/// closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// A client that has not sent its SYN.
-    Idle,
-    Listen,
-    SynSent,
-    SynReceived,
-    Open,
-    /// Both FINs are acknowledged. There is no TIME-WAIT.
-    Closed,
-    /// Aborted, reset or given up.
-    Dead,
-}
-
-/// Events not yet polled, as bits in the order in which they are delivered.
-mod pending {
-    pub(super) const CONNECTED: u8 = 1;
-    pub(super) const DRAINED: u8 = 2;
-    pub(super) const EARLY: u8 = 4;
-    pub(super) const EOF: u8 = 8;
-    pub(super) const RESET: u8 = 16;
-    pub(super) const CLOSED: u8 = 32;
-}
-
-/// State that every call reads.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Front {
-    state: State,
-    /// Events not yet polled.
-    events: u8,
-    /// SYN or SYN/ACK to be sent.
-    syn_due: bool,
-    /// Something is to be sent that an open connection rarely sends.
-    seldom: bool,
-}
 
 /// One end of one connection. See the [crate's front page](crate) for how it is driven.
 #[derive(Clone, Debug)]

@@ -83,6 +83,7 @@
 mod cc;
 mod config;
 mod endpoint;
+mod front;
 mod receiver;
 mod rtt;
 mod scoreboard;

@@ -15,7 +15,7 @@ mod writes;
 use swell_base::{Dur, Stamps, Time, fetch};
 
 use crate::cc::Window;
-use crate::endpoint::Front;
+use crate::front::Front;
 use crate::receiver::millis;
 use crate::rtt::{Round, Rtt};
 use crate::scoreboard::Scoreboard;

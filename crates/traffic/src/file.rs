@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use crate::Model;
+use crate::{Model, Session};
 
 mod error;
 mod read;
@@ -77,6 +77,18 @@ impl Model {
         read::check(self)
     }
 }
+
+/// Bytes that a session takes in the text of a model, with about what its paths take.
+pub(crate) fn text_of(session: &Session) -> usize {
+    let connections = session.connections().count();
+    write::length(session) + WEIGHT + PATH * (1 + connections)
+}
+
+/// Bytes of a weight in the text, which a session has where others are dropped.
+const WEIGHT: usize = 28;
+
+/// Bytes of a path in the text, of which few connections have one of their own.
+const PATH: usize = 40;
 
 /// The text of a model, if it may be read again.
 fn readable(text: &str) -> io::Result<&[u8]> {

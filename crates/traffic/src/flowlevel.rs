@@ -25,6 +25,7 @@ mod law;
 mod merge;
 mod model;
 mod play;
+mod playback;
 mod record;
 mod tuning;
 mod xml;
@@ -39,9 +40,9 @@ pub use model::{
     TcpSessions, UdpKind, UdpSources,
 };
 pub use play::{
-    Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,
-    randomly,
+    Burst, Due, Exchange, Pacer, Plan, PlanError, Player, Share, Transfer, UdpSource, randomly,
 };
+pub use playback::Playback;
 pub use record::{Record, Uniflow};
 pub use xml::XmlError;
 

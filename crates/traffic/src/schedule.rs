@@ -9,6 +9,9 @@
 //!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
 //!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
+//! * *Lasting sessions* take at least half of the recording. They are users who are always there, and each is played
+//!   once at a time: with the same phase in every pass, and not before its predecessor has ended. So a slower
+//!   network does not multiply them.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
 //!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
@@ -33,6 +36,8 @@ pub struct Schedule {
     pub starts: Vec<Start>,
     /// Sessions in progress when it begins.
     pub entered: Vec<Entered>,
+    /// By session of the model: whether it starts only after its predecessor of the same copy has ended.
+    pub lasting: Vec<bool>,
     /// Phase of the first copy in the first pass.
     pub phase: Dur,
 }
@@ -125,6 +130,14 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
+        let empty = Network::default();
+        schedule.lasting = (model.sessions.iter().zip(&times))
+            .map(|(s, t)| {
+                // Nothing is faster than the empty network, so only long courses need a second look.
+                let lasts = |course: &Groups| course.end * 2 >= model.duration;
+                lasts(t) && lasts(&Groups::of(model, s, &empty))
+            })
+            .collect();
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
         let about: f64 = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
@@ -153,8 +166,10 @@ impl Schedule {
             let mut rng = Stream::indexed(seed, "schedule-cycle", pass);
             let chosen = appearances(model, &by_class, k, &mut rng);
             for copy in 0..chosen.first().map_or(0, |c| c.1) {
-                let phase = circle.phase(copy, pass);
+                let phases = [circle.phase(copy, pass), circle.phase(copy, 0)];
                 for &(session, _) in chosen.iter().take_while(|c| c.1 > copy) {
+                    let lasting = schedule.lasting[session as usize];
+                    let phase = phases[usize::from(lasting)];
                     let start = model.sessions[session as usize].start.as_nanos();
                     let turn = (start % circle.length + circle.length - phase) % circle.length;
                     // Cannot overflow, because the pass begins before the horizon.
@@ -172,6 +187,9 @@ impl Schedule {
                             (schedule.entered)
                                 .extend(Entered::at(model, which, copy, age, network));
                             age += model.duration;
+                            if lasting {
+                                break;
+                            }
                         }
                     }
                 }

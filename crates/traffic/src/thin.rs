@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use swell_base::Stream;
 
+use crate::file::text_of;
 use crate::model::Thinning;
 use crate::{Model, Session};
 
@@ -119,18 +120,37 @@ impl Thinner {
         self.seen += 1;
         self.items += items;
         while self.items > self.budget {
-            // The class that most exceeds its share; each class keeps at least one session.
-            let over = |s: &Stratum| s.items as f64 / s.offered_items.max(1.0).sqrt();
-            let full = self.strata.iter_mut().filter(|s| s.heap.len() > 1);
-            let Some(fullest) = full.max_by(|a, b| over(a).total_cmp(&over(b))) else {
+            if self.drop_one().is_none() {
                 break;
-            };
-            if let Some(gone) = fullest.heap.pop() {
-                fullest.items -= gone.items;
-                fullest.threshold = fullest.threshold.max(gone.priority);
-                self.items -= gone.items;
             }
         }
+    }
+
+    /// Drops the session of lowest priority in the class that most exceeds its share. `None` if each class has only one
+    /// left, which it keeps.
+    fn drop_one(&mut self) -> Option<Held> {
+        let over = |s: &Stratum| s.items as f64 / s.offered_items.max(1.0).sqrt();
+        let full = self.strata.iter_mut().filter(|s| s.heap.len() > 1);
+        let fullest = full.max_by(|a, b| over(a).total_cmp(&over(b)))?;
+        let gone = fullest.heap.pop()?;
+        fullest.items -= gone.items;
+        fullest.threshold = fullest.threshold.max(gone.priority);
+        self.items -= gone.items;
+        Some(gone)
+    }
+
+    /// Drops sessions until those held take at most about `bytes` in the text of a model, which a budget of items does
+    /// not limit: sessions of few items, such as those of a scan, have much text for each. Returns whether it dropped any.
+    pub fn fit(&mut self, bytes: usize) -> bool {
+        let held = self.strata.iter().flat_map(|s| s.heap.iter());
+        let mut text: usize = held.map(|h| text_of(&h.session)).sum();
+        let mut dropped = false;
+        while text > bytes {
+            let Some(gone) = self.drop_one() else { break };
+            text -= text_of(&gone.session);
+            dropped = true;
+        }
+        dropped
     }
 
     /// Number of sessions offered so far.

@@ -5,6 +5,9 @@
 //! ([`swell_stats::PairedRatio::independent`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,6 +40,8 @@ pub struct RunComparison {
     pub changes: Vec<Difference>,
     /// Whether replications are paired by seed.
     pub paired: bool,
+    /// The tables that both have and that are equal, bit for bit. None where a run has several directories.
+    pub equal_tables: Vec<String>,
     /// Seeds that both have on the same backend. Elsewhere equal seeds do not give the same traffic.
     pub seeds_in_common: usize,
     /// Every foreground beside every background that both have.
@@ -122,6 +127,7 @@ impl RunComparison {
             said: said(runs, names, &conditions, differs),
             doubts: doubts(runs, names, &changes, &conditions),
             paired: order.is_some(),
+            equal_tables: equal_tables(runs),
             seeds_in_common,
             differs,
             conditions,
@@ -133,6 +139,48 @@ impl RunComparison {
     pub fn beside<'c>(&'c self, key: &'c str) -> impl Iterator<Item = &'c Difference> {
         let below = move |c: &&Difference| c.key != key && !c.key.starts_with(&format!("{key}."));
         self.changes.iter().filter(below)
+    }
+}
+
+/// The tables of two run directories that are equal, by name. One that cannot be read is not.
+fn equal_tables([first, second]: [&Results; 2]) -> Vec<String> {
+    if !(first.joined.is_empty() && second.joined.is_empty()) {
+        return Vec::new();
+    }
+    let files = std::fs::read_dir(&first.dir)
+        .into_iter()
+        .flatten()
+        .flatten();
+    let tables = files.map(|file| file.path()).filter_map(|path| {
+        let table = path.extension()? == TABLE;
+        let other = second.dir.join(path.file_name()?);
+        let name = path.file_stem()?.to_str()?.to_owned();
+        (table && same(&path, &other).unwrap_or(false)).then_some(name)
+    });
+    tables.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// The extension of tables.
+const TABLE: &str = "parquet";
+
+/// Whether two files have the same bytes.
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
+        let n = a.len().min(b.len());
+        if a[..n] != b[..n] {
+            return Ok(false);
+        }
+        if n == 0 {
+            return Ok(a.is_empty() && b.is_empty());
+        }
+        one.consume(n);
+        other.consume(n);
     }
 }
 

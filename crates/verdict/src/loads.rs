@@ -45,6 +45,8 @@ pub(super) struct Loads {
     own: [Option<f64>; 2],
     /// Whether it is open-loop: its rate does not respond to the network.
     open_loop: bool,
+    /// Whether it is open-loop, or most of its bytes are those of datagrams: what it loses does not arrive again.
+    unyielding: bool,
     /// Whether `own` was measured, and holds for whole runs: it has no windows in which it sends.
     measured: bool,
     /// Whether it should offer exactly the requested rate, up and down.
@@ -111,6 +113,7 @@ impl Loads {
             own: known(|l| l.own),
             target: None,
             open_loop: with.background.is_open_loop(),
+            unyielding: with.background.is_open_loop(),
             measured: false,
             exact: [false; 2],
             silent: false,
@@ -171,6 +174,7 @@ impl Loads {
             carried: carried_bps,
             target,
             open_loop,
+            unyielding: open_loop || measured.is_some_and(|m| m.unyielding),
             // A part of a mix has other draws than alone.
             measured: mix.is_none()
                 && measured.is_some()
@@ -226,30 +230,35 @@ impl Loads {
                 mega(carried, 2)
             ));
         }
-        for d in Direction::BOTH {
-            if let Some(requested) = self.requested[d]
-                && self.exact[d]
-                && self.counts(d, requested.max(self.offered[d]))
-                && let (came, word) = self.came(d, requested)
-                && off(requested, came) > MISSED
-            {
-                reasons.push(format!(
-                    "{} Mbit/s of {name} were requested {} and {} {word}",
-                    mega(requested, 2),
-                    d.name(),
-                    mega(came, 2)
-                ));
-            }
-        }
+        reasons.extend(self.another_came());
         reasons.extend(self.exceeded());
         reasons
+    }
+
+    /// Reasons why what came of the requested rates is not these.
+    fn another_came(&self) -> Vec<String> {
+        let way = |d: Direction| {
+            let requested = self.requested[d].filter(|_| self.exact[d])?;
+            let (came, word) = self.came(d, requested);
+            let counts = self.counts(d, requested.max(self.offered[d]));
+            (counts && off(requested, came) > MISSED).then(|| {
+                format!(
+                    "{} Mbit/s of {} were requested {} and {} {word}",
+                    mega(requested, 2),
+                    self.name,
+                    d.name(),
+                    mega(came, 2)
+                )
+            })
+        };
+        Direction::BOTH.into_iter().filter_map(way).collect()
     }
 
     /// What came of a requested rate, and what that did. What is lost of traffic that waits for answers arrives again:
     /// beyond the request, what was carried counts.
     fn came(&self, d: Direction, requested: f64) -> (f64, &'static str) {
         let (offered, carried) = (self.offered[d], self.carried[d]);
-        match self.open_loop || offered <= requested {
+        match self.unyielding || offered <= requested {
             true => (offered, "offered"),
             false => (carried.clamp(requested, offered.max(requested)), "carried"),
         }
@@ -332,8 +341,12 @@ impl Loads {
                 mega(y, 2),
             )
         });
-        let each = loads.iter().flat_map(|l| l.each());
-        said.chain(each.filter_map(Loads::exceeded)).collect()
+        let each = || loads.iter().flat_map(|l| l.each());
+        // What a model's datagrams offer beyond the request is lost, so that what is carried does not show it.
+        let datagrams = each().filter(|l| l.unyielding && !l.open_loop);
+        said.chain(each().filter_map(Loads::exceeded))
+            .chain(datagrams.flat_map(Loads::another_came))
+            .collect()
     }
 
     /// The first shared link where two backgrounds that carry the same alone carried different rates beside the

@@ -10,6 +10,9 @@ use super::own::Asked;
 use super::ratios::pooled;
 use super::values::{Found, TIME_OF};
 
+/// Requests without which there is no p99: ten beyond it.
+pub(super) const LEAST: usize = 1000;
+
 /// p99 of a measure of requests, where there are enough of them. A gap between two kinds of requests is no harm to either:
 /// a p99 that falls into one is only shown beside.
 pub(super) fn p99(

@@ -2,12 +2,14 @@
 
 use swell_base::Direction;
 use swell_experiment::kinds::label;
+use swell_experiment::measure::COMPLETION_TIME;
 
-use super::answer::{Answer, MARGIN};
+use super::answer::{Answer, DECISIVE, MARGIN};
 use super::foreground::{BackgroundVerdict, ForegroundVerdict};
-use super::judge::Judgement;
+use super::judge::{Judgement, Statistic};
 use super::numbers::{count, mega, percent};
 use super::parametric::Comparison;
+use super::rare;
 use super::ratios::Known;
 use super::side::{ComparisonText, Paragraph, paragraph};
 use super::suite::Suite;
@@ -377,8 +379,25 @@ fn sure(v: &ForegroundVerdict) -> String {
         }
         None => {}
     }
+    if is_p99_wanting(v) {
+        text += &format!(
+            "; p99 takes {} requests, and was not looked at",
+            rare::LEAST
+        );
+    }
     match s.warnings {
         0 => text + ".",
         n => text + &format!("; {} to read first.", count(n, "warning")),
     }
+}
+
+/// Whether nothing differs up to p95 of the times of requests, and there are too few of them for p99: one in a hundred
+/// may be harmed.
+fn is_p99_wanting(v: &ForegroundVerdict) -> bool {
+    let last = Statistic::Percentile(DECISIVE[DECISIVE.len() - 1]);
+    let tail = |j: &Judgement| j.measure == COMPLETION_TIME.name && j.statistic == last;
+    let few = |b: &BackgroundVerdict| {
+        b.judged.iter().any(tail) && b.requests < rare::LEAST && b.matters == Some(Answer::No)
+    };
+    v.matters == Answer::No && v.backgrounds.iter().any(few)
 }

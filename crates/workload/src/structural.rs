@@ -2,6 +2,7 @@
 
 mod script;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swell_base::{Dur, Paged, Rate, Time};
@@ -19,6 +20,10 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
+    /// By session of the model: whether a copy of it waits for its predecessor.
+    lasting: Vec<bool>,
+    /// Numbers of lasting sessions in progress, and of those that wait for them, by session and copy.
+    queues: BTreeMap<(u32, u32), [u32; 2]>,
     /// Sessions in progress at the beginning, and the remaining pause of each.
     entered: Vec<(Visit, Dur)>,
     /// Congestion windows of connections in progress at the beginning. Indexed by session of the model from `whole`
@@ -112,6 +117,8 @@ impl Structural {
             model,
             starts: schedule.starts.clone(),
             next_start: 0,
+            lasting: schedule.lasting.clone(),
+            queues: BTreeMap::new(),
             entered,
             under_way,
             whole: sessions,
@@ -136,9 +143,17 @@ impl Structural {
         for (visit, pause) in std::mem::take(&mut self.entered) {
             let v = self.begun;
             self.begun += 1;
+            let session = visit.then.map_or(visit.session, |then| then.0);
+            if self.lasts(session) {
+                self.queues.entry((session, visit.copy)).or_default()[0] += 1;
+            }
             self.visits.insert(v, visit);
             actions.push(Action::Timer(pause, GROUP | u64::from(v)));
         }
+    }
+
+    fn lasts(&self, session: u32) -> bool {
+        self.lasting.get(session as usize) == Some(&true)
     }
 
     fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -147,6 +162,18 @@ impl Structural {
         };
         self.next_start += 1;
         self.await_session(now, actions);
+        if self.lasts(session) {
+            let [playing, waiting] = self.queues.entry((session, copy)).or_default();
+            if *playing > 0 {
+                *waiting += 1;
+                return;
+            }
+            *playing = 1;
+        }
+        self.visit(session, copy, actions);
+    }
+
+    fn visit(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
         let v = self.begun;
         self.begun += 1;
         let visit = Visit {
@@ -220,8 +247,25 @@ impl Structural {
         {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
             None => {
-                self.visits.remove(v);
+                let copy = self.visits.remove(v).map(|ended| ended.copy);
+                if self.lasts(session)
+                    && let Some(copy) = copy
+                {
+                    self.succeed(session, copy, actions);
+                }
             }
+        }
+    }
+
+    /// A lasting session has ended: the next that waits for it begins.
+    fn succeed(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
+        let Some([playing, waiting]) = self.queues.get_mut(&(session, copy)) else {
+            return;
+        };
+        *playing = playing.saturating_sub(1);
+        if *playing == 0 && *waiting > 0 {
+            (*playing, *waiting) = (1, *waiting - 1);
+            self.visit(session, copy, actions);
         }
     }
 

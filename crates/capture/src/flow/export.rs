@@ -1,7 +1,7 @@
 //! Export messages inside captures.
 
 use super::FlowSkip;
-use super::collect::CollectingProcess;
+use super::process::CollectingProcess;
 use super::record::FlowRecord;
 use crate::dissect::ip_payload;
 use crate::{Frame, Transport, dissect};

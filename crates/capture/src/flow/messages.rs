@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::collect::CollectingProcess;
 use super::error::FlowProblem;
+use super::process::CollectingProcess;
 use super::{FlowRecord, sets, sflow, v5};
 use crate::error::Problem;
 use crate::window::Window;

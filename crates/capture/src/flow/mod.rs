@@ -22,6 +22,7 @@ mod messages;
 mod meter;
 mod metered;
 mod nfdump;
+mod process;
 mod reader;
 mod record;
 mod samplers;
@@ -31,13 +32,14 @@ mod sniff;
 mod template;
 pub(crate) mod text;
 mod v5;
+mod waiting;
 
-pub use collect::{CollectingProcess, Refused};
 pub use counts::{BadRow, FlowCounts, FlowSkip, SamplingSeen, Skipped};
 pub use error::{FlowError, FlowProblem};
 pub use ipfix_writer::IpfixWriter;
 pub use limits::Limits;
 pub use meter::{MeterCounts, Metering, MeteringProcess, PacketSampling};
+pub use process::{CollectingProcess, Refused};
 pub use reader::{FlowFormat, FlowReader};
 pub use record::{
     EndReason, FlowDirection, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use swell_base::Warning;
 
-use super::collect::CollectingProcess;
 use super::error::{FlowError, FlowProblem};
 use super::metered::Metered;
 use super::nfdump::Nfdump;
+use super::process::CollectingProcess;
 use super::text::Text;
 use super::{FlowCounts, FlowRecord, Metering, export, messages, nfdump, text};
 use crate::error::Problem;

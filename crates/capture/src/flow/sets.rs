@@ -1,10 +1,9 @@
 //! NetFlow 9 (RFC 3954) and IPFIX (RFC 7011): messages of sets, whose records are described by templates.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use super::collect::CollectingProcess;
 use super::draft::{Clock, Draft};
+use super::process::CollectingProcess;
 use super::record::SamplingSource;
 use super::samplers::NOT_SAMPLED;
 use super::template::{Learned, Specifiers, Template};
@@ -21,71 +20,6 @@ const IPFIX_TEMPLATES: u16 = 2;
 const IPFIX_OPTIONS: u16 = 3;
 /// Set numbers from here on are numbers of templates.
 const FIRST_DATA: u16 = 256;
-
-/// Data sets that wait for their template. Their number is bounded by [`Limits`](super::Limits): the oldest has waited in
-/// vain, and makes room.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    sets: BTreeMap<(u32, u16), VecDeque<WaitingSet>>,
-    /// Their templates, in the order of arrival.
-    order: BTreeMap<u64, (u32, u16)>,
-    number: u64,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct WaitingSet {
-    number: u64,
-    clock: Clock,
-    /// Where the set began, in the form that the counts use for offsets.
-    at: u64,
-    data: Box<[u8]>,
-}
-
-impl Waiting {
-    /// Removes all sets and returns where each of them began.
-    pub(crate) fn clear(&mut self) -> Vec<u64> {
-        self.order.clear();
-        self.bytes = 0;
-        let sets = std::mem::take(&mut self.sets);
-        sets.into_values().flatten().map(|s| s.at).collect()
-    }
-
-    fn keep(&mut self, key: (u32, u16), clock: Clock, at: u64, data: &[u8]) {
-        let number = self.number;
-        self.number += 1;
-        self.order.insert(number, key);
-        self.bytes += data.len();
-        let data = data.into();
-        self.sets.entry(key).or_default().push_back(WaitingSet {
-            number,
-            clock,
-            at,
-            data,
-        });
-    }
-
-    /// Removes the oldest set and returns where it began.
-    fn drop_oldest(&mut self) -> Option<u64> {
-        let (_, key) = self.order.pop_first()?;
-        let sets = self.sets.get_mut(&key)?;
-        let oldest = sets.pop_front()?;
-        if sets.is_empty() {
-            self.sets.remove(&key);
-        }
-        self.bytes -= oldest.data.len();
-        Some(oldest.at)
-    }
-
-    fn take(&mut self, key: (u32, u16)) -> VecDeque<WaitingSet> {
-        let sets = self.sets.remove(&key).unwrap_or_default();
-        for set in &sets {
-            self.order.remove(&set.number);
-            self.bytes -= set.data.len();
-        }
-        sets
-    }
-}
 
 /// Values common to all sets of a message.
 struct Message {
@@ -356,7 +290,7 @@ fn data(
         process.skip(FlowSkip::BufferLimit, at);
         return None;
     };
-    while process.waiting.order.len() >= limits.waiting_sets || process.waiting.bytes > most {
+    while process.waiting.len() >= limits.waiting_sets || process.waiting.bytes > most {
         let Some(oldest) = process.waiting.drop_oldest() else {
             break;
         };

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::collect::CollectingProcess;
 use super::draft::packet_into;
+use super::process::CollectingProcess;
 use super::record::{FlowRecord, Sampling, SamplingSource, Times, known_flags};
 use super::{FlowSkip, Protocol};
 use crate::LinkType;

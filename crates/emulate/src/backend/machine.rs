@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use swell_base::{Code, Dur, Time};
+use swell_base::{Code, Time};
 use swell_experiment::backend::RunError;
 use swell_experiment::stage;
 use swell_workload::{Action, Conn, Event, Info, Record, Sample, Workload};
@@ -16,7 +16,7 @@ use swell_sockets::{Carrier, CarrierConfig};
 
 /// Runs the foreground's machine between the two hosts until the end of the run.
 pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<Done, RunError> {
-    let Some((machine, tcp)) = play.foreground.over_sockets(Dur::ZERO) else {
+    let Some((machine, tcp)) = play.spec.over_sockets() else {
         return Err(failed("this foreground is not a built-in workload"));
     };
     let end = Time::ZERO + play.spec.duration;

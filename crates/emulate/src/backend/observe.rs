@@ -59,6 +59,7 @@ pub(super) fn observe(
             observed.requests = requests;
             observed.measures = measures;
             observed.warnings.extend(warnings);
+            stage::completed(&played.world, &spec, &mut observed);
         }
         (None, Done::Exits(_)) => {}
     }

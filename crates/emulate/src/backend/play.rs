@@ -150,7 +150,7 @@ impl Play<'_> {
     ) -> Result<(Host, Device), RunError> {
         let mut config = HostConfig::new(name, addresses);
         config.device.offload = self.settings.offload;
-        if let Some((_, tcp)) = self.foreground.over_sockets(Dur::ZERO) {
+        if let Some((_, tcp)) = self.spec.over_sockets() {
             tell_namespace(&mut config, &tcp);
         }
         let others = all.iter().filter(|(other, _)| other != name);

@@ -1,7 +1,6 @@
 //! Captures the traffic of worlds, learns from it, and compares predictions with the truth.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,8 +13,8 @@ use swell_experiment::{Backend as _, Plan, Simulator, Traces};
 use swell_learn::{Learner, Options};
 use swell_stats::{Observation, Replications};
 
-use crate::changes::{Beside, Setting};
-use crate::worlds::World;
+use crate::changes::{Beside, INSIDE, Setting};
+use crate::worlds::{Failed, World};
 
 /// Predictors: the learnt model, a replay of the captured packets, Poisson packets, and the truth with other seeds, which
 /// shows the effect of chance alone.
@@ -71,12 +70,6 @@ struct Row {
 
 /// Times of fetches by seed, and the mean load of the background down, Mbit/s.
 type Answer = (Vec<Vec<Observation>>, f64);
-
-/// Why something could not be run.
-pub type Failed = Box<dyn Error + Send + Sync>;
-
-/// Hosts on the left in packet files. An observer of a link knows its sides.
-pub const INSIDE: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
 
 /// Warm-up, seconds.
 const WARMUP: u32 = 20;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::ask::INSIDE;
+/// Hosts on the left in packet files. An observer of a link knows its sides.
+pub const INSIDE: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
 
 /// A network, a foreground and a factor on the background.
 #[derive(Clone, Debug, PartialEq)]

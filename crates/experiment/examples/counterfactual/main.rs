@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use ask::{Inquiry, PREDICTORS};
 
-fn main() -> Result<(), ask::Failed> {
+fn main() -> Result<(), worlds::Failed> {
     let mut inquiry = Inquiry::default();
     let mut names: Vec<&'static str> = worlds::NAMES.to_vec();
     let mut changes = changes::all();

@@ -1,5 +1,6 @@
 //! Worlds with known traffic.
 
+use std::error::Error;
 use std::path::Path;
 
 use swell_base::{Dur, Rate, Stream};
@@ -9,7 +10,8 @@ use swell_traffic::{
     Provenance, Run, Session, Totals, Turn, Wire,
 };
 
-use crate::ask::Failed;
+/// Why something could not be run.
+pub type Failed = Box<dyn Error + Send + Sync>;
 
 /// A background, and the link that it shares.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use swell_stats::{Ecdf, energies, wasserstein_log2};
 use swell_traffic::{Marginals, Model, Path, Quantity, Sample};
 
-use super::compare::{Row, spread};
-use crate::plan::Capture;
+use super::row::{Row, spread};
+use crate::plan::traces::Capture;
 
 /// Decibels per octave of energy.
 pub(super) const DECIBELS: f64 = 10.0 * std::f64::consts::LOG10_2;

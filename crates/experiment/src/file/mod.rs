@@ -5,9 +5,12 @@
 
 mod backend;
 mod change;
-pub(crate) mod check;
+mod check;
+pub(crate) mod findings;
 mod named;
+mod names;
 mod network;
+mod paths;
 mod preset;
 mod problem;
 pub mod qdisc;
@@ -33,6 +36,8 @@ pub use crate::kinds::{
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, Directions, OutagePackets};
 pub use named::Named;
+pub(crate) use named::is_default;
+pub use names::{suggest, unknown_name};
 pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkKeys, LinkOverrides, NamedLink, Network};
 pub use preset::{Preset, PresetSpec};
@@ -40,8 +45,8 @@ pub use problem::{Problem, Problems};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use rate::ACCESS_DELAY;
 pub use rate::{LoadBasis, Pairing, RateSpec};
-pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
-pub use route::{Bottleneck, Hop, Queue, Route, narrowest, queues};
+pub use read::{override_keys, problem, read, read_as, schema, schema_of};
+pub use route::{Bottleneck, Hop, PathProperties, Queue, Route, narrowest, queues};
 pub use swell_path::Loss;
 pub use tcp::{TcpProfile, TcpSettings};
 
@@ -100,10 +105,6 @@ pub struct Run {
     pub suite: Option<String>,
     /// Which large results to keep.
     pub keep: Keep,
-}
-
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// Which large results to keep.

@@ -69,3 +69,8 @@ impl<T: Short> JsonSchema for Named<T> {
         })
     }
 }
+
+/// Whether a value need not be written.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

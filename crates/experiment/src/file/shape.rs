@@ -10,7 +10,7 @@ use swell_base::{Bytes, Dur, QueueLimit, Rate};
 use toml::de::{DeTable, DeValue};
 
 use super::RateSpec;
-use super::read::suggest;
+use super::names::suggest;
 
 /// A problem at a position of the text.
 pub(super) struct Finding {

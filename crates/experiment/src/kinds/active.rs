@@ -6,9 +6,10 @@ use swell_base::{Dur, derived};
 use swell_workload::{Window, Windows};
 
 use super::Traffic;
+use super::contract::Offered;
 use super::contract::{Machine, Setting, Slot};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 
 /// When a part sends. Each window begins like a run: learnt traffic with its sessions in progress, on/off sources in
 /// steady state, everything else as at its first packet. At its end connections are reset.

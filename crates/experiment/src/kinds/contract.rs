@@ -15,37 +15,20 @@ use swell_workload::{Access, Object, Workload};
 
 pub(crate) use super::pace::Pace;
 pub(crate) use plays::{Crossed, Fetches, Plausible, Plays};
-pub use plays::{PathProperties, Setting};
+pub use plays::{Offered, Setting};
 
 use super::{Active, Energy, Program, Trace, Traffic};
 use crate::exporter::{Exported, Exporter};
-use crate::file::check::Findings;
-use crate::file::{BackendKind, LoadBasis, RateSpec, Route, Stack};
+use crate::file::findings::Findings;
+pub(crate) use crate::file::findings::Slot;
+use crate::file::{LoadBasis, RateSpec, Route};
 use crate::measure::{Failing, Measure};
-use crate::plan::{Capture, Traces};
+use crate::plan::traces::{Capture, Traces};
+pub use crate::role::Role;
 use crate::store::{Measured, ModelFacts};
 
 /// A workload and its TCP configuration.
 pub type Machine = (Box<dyn Workload>, Arc<Config>);
-
-/// The role of a part in an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The application under study.
-    Foreground,
-    /// Other traffic on the network.
-    Background,
-}
-
-impl Role {
-    /// Its name in sentences.
-    pub fn word(self) -> &'static str {
-        match self {
-            Role::Foreground => "foreground",
-            Role::Background => "background",
-        }
-    }
-}
 
 /// How figures show a background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,36 +43,6 @@ pub enum Shown {
 
 /// The rates that a part requires of the link, up and down, each with its key in the file.
 pub(crate) type Asked = [Option<(&'static str, Rate)>; 2];
-
-/// The context of a part in a file that is being checked.
-pub(crate) struct Slot<'f> {
-    /// Its role.
-    pub role: Role,
-    /// The backend of the experiment.
-    pub backend: BackendKind,
-    /// The endpoints of the backgrounds.
-    pub stack: Stack,
-    /// Length of a run, warm-up included.
-    pub duration: Dur,
-    /// The part of a run in which a foreground begins and is measured; of a background, the whole run.
-    pub measured: Dur,
-    /// Returns the full key for one of its own keys.
-    pub key: &'f dyn Fn(&str) -> String,
-}
-
-impl Slot<'_> {
-    /// The full key of `name`.
-    pub fn key(&self, name: &str) -> String {
-        (self.key)(name)
-    }
-
-    /// Rejects a foreground that only the simulator supports.
-    pub fn simulated_only(&self, what: &str, hint: &str, found: &mut Findings) {
-        if self.role == Role::Foreground && self.backend != BackendKind::Simulated {
-            found.add(self.key("kind"), what, hint);
-        }
-    }
-}
 
 /// A problem with a model or a capture, and a hint.
 pub(crate) type Complaint = (String, Option<String>);

@@ -10,8 +10,8 @@ use super::contract::{
 };
 use super::defaults::one;
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
@@ -243,11 +243,11 @@ impl Keys for Dash {
 
 impl Plays for DashTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(self.over_sockets(at.warmup))
+        Ok(self.over_sockets(at))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        let machine = swell_workload::Dash::new(self.dash.config(self.delay, start));
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        let machine = swell_workload::Dash::new(self.dash.config(self.delay, at.warmup));
         Some((Box::new(machine), tcp(&self.dash.tcp)))
     }
 

@@ -9,8 +9,8 @@ use swell_workload::{Clock, Clocked, Packets};
 use super::Traffic;
 use super::contract::{Machine, Setting, Slot};
 use super::packets::own_seed;
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 
 /// More energy at one timescale, at the same mean rate: the speed at which a background begins things goes up and down.
 /// Packets that depend on nothing get this energy exactly. Users begin sessions and think by it, but transfers take

@@ -13,8 +13,8 @@ use super::contract::{
 use super::defaults::{one, yes};
 use super::packets::own_seed;
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{ACCESS_DELAY, Directions, Route, TcpSettings};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;

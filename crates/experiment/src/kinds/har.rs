@@ -110,6 +110,9 @@ struct Initiator {
 struct Stack {
     #[serde(default)]
     call_frames: Vec<Frame>,
+    /// What scheduled this code: of a callback or a promise.
+    #[serde(default)]
+    parent: Option<Box<Stack>>,
 }
 
 #[derive(Deserialize)]
@@ -153,7 +156,7 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
             let (began, earlier) = &entries[j as usize];
             began + earlier.time.max(0.0)
         };
-        let parent = entry.named_by().find_map(|url| named.get(url).copied());
+        let parent = (entry.named_by()).find_map(|url| named.get(without_fragment(url)).copied());
         let parent = parent.or_else(|| {
             let there = (0..i as u32).filter(|&j| end(j) <= *start);
             // An object requested before any other had completed is a child of the page.
@@ -171,7 +174,8 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
             wait: Dur::from_secs_f64(waited / 1000.0),
             host: *hosts.entry(host(&asked.url)).or_insert(next),
         });
-        named.entry(&asked.url).or_insert(i as u32);
+        let url = without_fragment(&asked.url);
+        named.entry(url).or_insert(i as u32);
     }
     Ok(objects)
 }
@@ -183,7 +187,8 @@ impl Entry {
             InitiatedBy::Other(_) => None,
         };
         let urls = known.into_iter().filter_map(|i| i.url.as_deref());
-        let stacks = known.into_iter().flat_map(|i| &i.stack);
+        let innermost = known.and_then(|i| i.stack.as_ref());
+        let stacks = std::iter::successors(innermost, |s| s.parent.as_deref());
         urls.chain(stacks.flat_map(|s| s.call_frames.iter().map(|f| &*f.url)))
     }
 }
@@ -208,6 +213,11 @@ impl Response {
 fn size(headers: i64, usual: i64, body: i64) -> u64 {
     let headers = if headers > 0 { headers } else { usual };
     headers.saturating_add(body.max(0)) as u64
+}
+
+/// A fragment is not requested, so an archive may have it in one of two places only.
+fn without_fragment(url: &str) -> &str {
+    url.split_once('#').map_or(url, |(url, _)| url)
 }
 
 fn host(url: &str) -> &str {
@@ -304,6 +314,24 @@ mod tests {
             ]
         );
         assert!(found.iter().all(|o| (o.size, o.request) == (1200, 400)));
+    }
+
+    /// Chromium records the frames of a callback, and in `parent` those of the code that scheduled it.
+    #[test]
+    fn a_callback_is_of_the_script_that_scheduled_it() {
+        let callback = r#", "_initiator": {"type": "script", "stack": {"callFrames": [{"url": ""}], "parent":
+            {"description": "setTimeout", "callFrames": [], "parent": {"callFrames": [{"url": "https://a/s.js"}]}}}}"#;
+        let parser = r#", "_initiator": {"type": "parser", "url": "https://a/#top"}"#;
+        let found = read(&[
+            entry("https://a/", "00.000", 100, ""),
+            entry("https://a/s.js", "00.120", 80, ""),
+            entry("https://a/other.css", "00.130", 100, ""),
+            entry("https://a/later.png", "00.400", 50, callback),
+            entry("https://a/image.png", "00.500", 50, parser),
+        ])
+        .expect("an archive");
+        let parents: Vec<_> = found.iter().map(|o| o.parent).collect();
+        assert_eq!(parents, [None, Some(0), Some(0), Some(1), Some(0)]);
     }
 
     /// A page loads across the end of a month, or its objects are dated in another time zone.

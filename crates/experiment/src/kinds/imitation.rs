@@ -14,7 +14,7 @@ use super::defaults::unscaled;
 use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
 use crate::exporter::Exporter;
-use crate::file::check::Findings;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings, is_default};
 use crate::measure::Measure;
 use crate::packets::hosts::LEFT_NETWORKS;

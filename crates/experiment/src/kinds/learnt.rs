@@ -10,6 +10,7 @@ use swell_base::{Code, Dur, Rate, Warning};
 use swell_traffic::{Dependency, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
 
+use super::contract::Offered;
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, reads, trimmed,
@@ -18,9 +19,9 @@ use super::defaults::unscaled;
 use super::energy::of_octave;
 use super::replay::significant;
 use super::{Active, Energy, Traffic};
-use crate::backend::{Offered, RunError};
 use crate::bundled;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;

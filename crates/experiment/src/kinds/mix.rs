@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Traffic;
 use super::contract::{Keys, Resolving, Role, Slot};
-use crate::file::check::Findings;
+use crate::file::findings::Findings;
 use crate::measure::Measure;
 
 /// Several backgrounds at once, each at its own rate.

@@ -37,12 +37,15 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Warning};
 use swell_traffic::Dependency;
 
+pub use crate::file::PathProperties;
+pub(crate) use crate::file::findings::Slot;
+pub use crate::role::Role;
 pub use active::Active;
 pub(crate) use contract::{
     Asked, Complaint, Crossed, Fetches, Files, Information, Keys, Pace, Plausible, Plays,
-    Resolving, Seen, Slot, Source,
+    Resolving, Seen, Source,
 };
-pub use contract::{Data, Input, Machine, PathProperties, Role, Setting, Shown};
+pub use contract::{Data, Input, Machine, Offered, Setting, Shown};
 pub use dash::{Choice, Dash, DashTraffic};
 pub use energy::Energy;
 pub use greedy::{Delays, Greedy};
@@ -63,7 +66,7 @@ pub use swarm::{PeerLink, Swarm, SwarmTraffic};
 pub use voice::{Codec, Voice, VoiceTraffic};
 pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
-use crate::backend::{Offered, RunError};
+use crate::error::RunError;
 use crate::file::{Hop, LoadBasis, RateSpec, Route};
 use crate::observe::Observations;
 use crate::store::Measured;
@@ -384,10 +387,9 @@ impl Traffic {
         self.plays().machine(at)
     }
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
-    /// simulator supports it.
-    pub fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        self.plays().over_sockets(start)
+    /// Its workload over kernel sockets, as a foreground; `None` if only the simulator supports it.
+    pub(crate) fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        self.plays().over_sockets(at)
     }
 
     /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Traffic;
 use super::contract::{Information, Keys, Resolving, Role, Shown, Slot};
-use crate::file::check::Findings;
+use crate::file::findings::Findings;
 use crate::measure::Measure;
 
 /// No background.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_workload::{Packets, ReplayConfig};
 
+use super::contract::Offered;
 use super::contract::{
     Asked, Information, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path,
     reads, trimmed,
@@ -15,8 +16,8 @@ use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed, requested, times};
 use super::replay::until;
 use super::{Active, Energy, Traffic};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{ACCESS_DELAY, LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
 use crate::simulate::transport::tcp;

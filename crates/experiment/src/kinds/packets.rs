@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, derived};
 use swell_workload::{Law, ParametricConfig, Sources, Transport, Workload};
 
+use super::contract::Offered;
 use super::contract::{
     Asked, Information, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
     path,
 };
 use super::{Active, Energy, Traffic};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{LoadBasis, Pairing, RateSpec, Route, TcpSettings};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::tcp;

@@ -15,8 +15,8 @@ use super::contract::{
 use super::defaults::{one, yes};
 use super::packets::own_seed;
 use super::{Active, Fetches, Traffic, har};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{BackendKind, Route, Stack, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Failing, Measure, REQUEST_RATE};
@@ -361,10 +361,10 @@ impl Plays for PageTraffic {
         Ok(Some(self.over_its_transport(browsers)))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
         // The kernel has no QUIC.
         let sockets = self.page.protocol != Protocol::Http3;
-        sockets.then(|| self.over_its_transport(self.browsers(start)))
+        sockets.then(|| self.over_its_transport(self.browsers(at.warmup)))
     }
 
     fn hello(&self) -> [u64; 2] {

@@ -10,8 +10,8 @@ use super::Traffic;
 use super::contract::{
     Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, reads,
 };
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{BackendKind, Route};
 use crate::measure::{self, BUILT_IN, COMPLETION_TIME, FAILURES, REQUEST_RATE, Reported};
 use crate::reported;

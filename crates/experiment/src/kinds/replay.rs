@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_workload::{Packets, ReplayConfig, Transport};
 
+use super::contract::Offered;
 use super::contract::{
     Complaint, Data, Files, Information, Input, Keys, Machine, Pace, Plausible, Plays, Resolving,
     Role, Seen, Setting, Slot, Source, path, reads, trimmed,
@@ -17,11 +18,11 @@ use super::contract::{
 use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed};
 use super::{Active, Energy, Traffic};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
-use crate::plan::{Capture, Traces};
+use crate::plan::traces::{Capture, Traces};
 use crate::simulate::transport::tcp;
 use crate::store::{Measured, ModelFacts};
 

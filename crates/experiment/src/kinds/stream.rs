@@ -10,8 +10,8 @@ use super::contract::{
 };
 use super::defaults::{one, yes};
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
@@ -256,11 +256,11 @@ impl Keys for MediaStream {
 
 impl Plays for StreamTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(self.over_sockets(at.warmup))
+        Ok(self.over_sockets(at))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        let machine = swell_workload::Stream::new(self.stream.config(self.delay, start));
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        let machine = swell_workload::Stream::new(self.stream.config(self.delay, at.warmup));
         Some((Box::new(machine), tcp(&TcpSettings::default())))
     }
 

@@ -10,8 +10,8 @@ use super::contract::{
 };
 use super::packets::own_seed;
 use super::{Active, Delays, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;

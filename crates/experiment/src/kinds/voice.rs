@@ -9,21 +9,22 @@ use swell_workload::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload,
 };
 
+use super::contract::Offered;
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
 
 /// Calls, each with a speaker at both ends. A speaker talks in spurts, of exponential lengths as the pauses between
 /// them; silence is not sent. Each spurt is rated by the E-model (ITU-T G.107): its median and bad percentiles are
-/// judged, and the share of its packets that come too late to be played or not at all. Simulated only.
+/// judged, and the share of its packets that come too late to be played or not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Voice {
@@ -162,11 +163,6 @@ impl Keys for Voice {
     reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
-        at.simulated_only(
-            "voice as a foreground is simulated only",
-            "write backend = \"simulated\", or make it the background",
-            found,
-        );
         found.within(
             at.key("calls"),
             1..=10_000,
@@ -241,6 +237,14 @@ impl Keys for Voice {
     }
 }
 
+impl VoiceTraffic {
+    /// The calls, whose spurts are rated if they begin so long after the calls, or later.
+    fn calls(&self, judged_from: Dur, at: &Setting<'_>) -> Machine {
+        let calls = Calls::new(&self.voice, access(self.delay), judged_from, own_seed(at));
+        (Box::new(calls), tcp(&TcpSettings::default()))
+    }
+}
+
 impl Plays for VoiceTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         // Spurts in the warm-up are not rated.
@@ -248,8 +252,11 @@ impl Plays for VoiceTraffic {
             Role::Foreground => at.warmup,
             Role::Background => Dur::MAX,
         };
-        let calls = Calls::new(&self.voice, access(self.delay), judged_from, own_seed(at));
-        Ok(Some((Box::new(calls), tcp(&TcpSettings::default()))))
+        Ok(Some(self.calls(judged_from, at)))
+    }
+
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        Some(self.calls(at.warmup, at))
     }
 
     fn offered(&self, _: &Setting<'_>) -> Result<Option<Offered>, RunError> {

@@ -14,8 +14,8 @@ use super::contract::{
 use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
-use crate::backend::RunError;
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{COMPLETION_TIME, FAILURES, Measure, REQUEST_RATE};
 use crate::simulate::transport::tcp;
@@ -248,8 +248,8 @@ impl Plays for WebTraffic {
         Ok(Some((Box::new(clients), tcp(&self.web.tcp))))
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        Some((Box::new(self.clients(start)), tcp(&self.web.tcp)))
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        Some((Box::new(self.clients(at.warmup)), tcp(&self.web.tcp)))
     }
 
     fn class(&self, _: u32) -> String {

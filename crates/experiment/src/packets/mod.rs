@@ -21,7 +21,7 @@ pub(crate) mod headers;
 pub(crate) mod hosts;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_base::{Packet, Time};
@@ -35,6 +35,16 @@ pub use headers::Source;
 /// interface in the file with its in-memory number of the first (`sf-pcapng.c`). With the registered number 101 these
 /// differ, and tcpdump cannot open the file.
 const LINK: LinkType = LinkType::RAW_BSD;
+
+/// The packet file of a link, named after the packet file of the run.
+pub fn beside(path: &Path, link: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        None => format!("{stem}.{link}"),
+        Some(extension) => format!("{stem}.{link}.{}", extension.to_string_lossy()),
+    };
+    path.with_file_name(name)
+}
 
 /// Writes every packet that arrives at the bottleneck to a file.
 #[derive(Clone, Debug)]

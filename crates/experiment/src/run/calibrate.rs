@@ -15,7 +15,9 @@ use std::path::PathBuf;
 
 use swell_base::{Dur, Warning};
 
-use super::{Directory, Event, Failure, Rates, pool};
+use super::directory::Directory;
+use super::options::{Event, Failure, Rates};
+use super::pool;
 use crate::backend::{Backend, MeasuredRates, Offered, RunError, RunSpec};
 use crate::file::LoadBasis;
 use crate::kinds::{MOST_COPIES, Pace, Part};
@@ -391,6 +393,7 @@ impl Site<'_> {
             down_bps_each,
             expected_bps: Some(best.rate[1]),
             target_bps: job.search.target,
+            unyielding: job.unyielding,
             ..Measured::default()
         };
         *job.background.keys().pace().place(&mut measured) = best.pace;

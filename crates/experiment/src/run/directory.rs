@@ -5,35 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-use swell_base::Warning;
-
 use super::lock::SHARDS;
-use super::own::{self, CELLS, MEASURED, MODELS};
-use super::{Failure, Options, shards};
+use super::options::{Failure, Options};
+use super::own::{self, CELL_FACTS, CELLS, MEASURED, MODELS, OUTPUT, PACKETS};
+use super::sets::{self, CellFacts, Set};
 use crate::observe::{Cell, Observations};
 use crate::plan::Plan;
 use crate::store::{
     Manifest, RunResult, RunWarning, StoreError, at, write_atomically, write_cell, write_tables,
 };
 
-/// Facts about a finished run that are stored beside its tables.
-#[derive(Serialize, Deserialize)]
-pub(super) struct CellFacts {
-    pub cell: Cell,
-    pub wall_s: f64,
-    pub warnings: Vec<Warning>,
-}
-
-pub(super) const CELL_FACTS: &str = "run.json";
 /// Marks a finished run that is to be repeated.
 const TO_REPEAT: &str = "to-repeat";
-/// Directory of packet traces.
-pub(super) const PACKETS: &str = "packets";
-/// Directory of flow records.
-pub(super) const RECORDS: &str = "records";
-/// Directory for the output of programs.
-pub const OUTPUT: &str = "output";
 
 /// Most bytes of the name of a foreground or a background in the name of a file, which may have 255.
 const MOST_BYTES: usize = 60;
@@ -74,7 +57,7 @@ pub(super) enum Kept {
 pub(super) struct Directory<'d> {
     pub root: &'d Path,
     /// Results of finished shards.
-    pub sets: Vec<shards::Set>,
+    pub sets: Vec<Set>,
     /// Indices in the plan of the runs in `sets`.
     pub joined: BTreeSet<usize>,
     /// Suffix of unfinished files, unique to each writer.
@@ -98,8 +81,8 @@ impl<'d> Directory<'d> {
             },
         };
         dir.begin(plan, manifest, options)?;
-        dir.sets = shards::sets(dir.root, &manifest.hash)?;
-        dir.joined = dir.sets.iter().flat_map(shards::Set::places).collect();
+        dir.sets = sets::sets(dir.root, &manifest.hash)?;
+        dir.joined = dir.sets.iter().flat_map(Set::places).collect();
         Ok(dir)
     }
 
@@ -227,7 +210,7 @@ impl<'d> Directory<'d> {
         before: f64,
         clock: Instant,
     ) -> Result<(), StoreError> {
-        let of_shards: f64 = self.sets.iter().map(shards::Set::wall_s).sum();
+        let of_shards: f64 = self.sets.iter().map(Set::wall_s).sum();
         let mut joined = BTreeMap::new();
         for set in std::mem::take(&mut self.sets) {
             joined.append(&mut set.read()?);

@@ -7,11 +7,14 @@
 mod blocks;
 mod calibrate;
 mod directory;
+mod energy;
 mod lock;
+mod options;
 mod own;
 mod pool;
 mod progress;
 mod resume;
+mod sets;
 mod shard;
 mod shards;
 
@@ -19,7 +22,6 @@ pub mod grid;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 use swell_base::{Code, Warning};
@@ -27,50 +29,21 @@ use swell_base::{Code, Warning};
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::exporter;
 use crate::kinds::Role;
+use crate::made_up::MadeUp;
 use crate::observe::Cell;
+use crate::packets::beside;
 use crate::plan::Plan;
-use crate::simulate::stage::beside;
-use crate::store::{Host, Manifest, Measured, Results, StoreError, at, text_hash};
+use crate::store::{Host, Manifest, Results, at, text_hash};
 
-pub use directory::{OUTPUT, name};
+pub use directory::name;
 pub use lock::{LOCK, Lock, LockError, is_own as is_own_lock};
-pub use own::is_unused;
+pub use options::{Difference, Event, Failure, Options};
+pub use own::{OUTPUT, is_unused};
 pub use progress::Progress;
-pub use resume::Difference;
 pub use shard::Shard;
 
-use directory::{Directory, Kept, RECORDS};
-
-/// How to run a plan.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The run directory; made if it is not there.
-    pub dir: PathBuf,
-    /// Number of threads; each executes one run at a time.
-    pub threads: usize,
-    /// Delete the results in the directory, of this experiment or of another one. Not to be used with a shard, because
-    /// other processes may be working there.
-    pub fresh: bool,
-    /// Execute only this part of the runs; all of them if `None`.
-    pub shard: Option<Shard>,
-}
-
-/// Events while a plan runs. The callback is called from several threads.
-pub enum Event<'e> {
-    /// A stage begins: `measuring`, `running`, or `repeating` for runs that are spoilt ([`Backend::is_spoilt`]).
-    Stage {
-        /// Its name.
-        name: &'static str,
-        /// Runs in it.
-        runs: usize,
-        /// Runs that an earlier session finished.
-        finished: usize,
-    },
-    /// Number of finished runs of the stage, including the finished fractions of active runs.
-    Progress(f64),
-    /// A run is finished.
-    Finished(&'e Cell),
-}
+use directory::{Directory, Kept};
+use own::RECORDS;
 
 /// How a call of [`run`] ended.
 #[derive(Debug)]
@@ -93,54 +66,6 @@ pub enum RunOutcome {
         /// Runs of the experiment.
         runs: usize,
     },
-}
-
-/// Why a plan could not be executed.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The run directory cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Another process holds the lock of the run directory.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The run directory holds another experiment.
-    #[error("{} holds runs of another experiment:{}", dir.display(), resume::listed(differences))]
-    Other {
-        /// The directory.
-        dir: PathBuf,
-        /// Differences between the two experiments.
-        differences: Vec<Difference>,
-    },
-    /// The run directory has no manifest, and files or directories of names that a run writes. They may be the user's.
-    #[error("{} holds no run, and a run there would write over {}", dir.display(), found.join(", "))]
-    Unknown {
-        /// The directory.
-        dir: PathBuf,
-        /// Names of what is in it.
-        found: Vec<String>,
-    },
-    /// A run failed.
-    #[error("{}: {reason}", named(cell))]
-    Run {
-        /// Which run.
-        cell: Cell,
-        /// Why.
-        reason: RunError,
-    },
-}
-
-fn named(cell: &Cell) -> String {
-    match cell.foreground.as_str() {
-        "" => format!(
-            "measuring {}, replication {}",
-            cell.background, cell.replication
-        ),
-        foreground => format!(
-            "{foreground} against {}, replication {}",
-            cell.background, cell.replication
-        ),
-    }
 }
 
 /// Runs `plan` on `backend` into `options.dir`.
@@ -198,6 +123,14 @@ pub fn run(
     };
     manifest.measured = calibration.measured;
     manifest.warnings.extend(calibration.warnings);
+    // What is made up has no energy to look at.
+    if backend.name() != MadeUp::NAME {
+        let rates = &manifest.measured;
+        let Some(doubts) = energy::doubts(plan, rates, options.threads, events, cancelled)? else {
+            return interrupted(&mut manifest);
+        };
+        manifest.warnings.extend(doubts);
+    }
     drop(setup);
 
     let own: Vec<usize> = blocks::order(&plan.cells, plan.file.run.seed)
@@ -364,9 +297,6 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
         run_s: BTreeMap::new(),
     }
 }
-
-/// Measured rates of backgrounds alone, by name.
-type Rates = BTreeMap<String, Measured>;
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::directory::{OUTPUT, PACKETS, RECORDS};
 use super::lock::{self, LOCK, SETUP, SHARDS};
 use super::shard::Shard;
-use super::shards;
 use crate::store::{KEPT, StoreError, TABLES, at, is_temporary};
 
 /// Directory of finished runs.
@@ -18,6 +16,16 @@ pub(super) const MEASURED: &str = "measured";
 pub(super) const MODELS: &str = "models";
 /// The resolved experiment.
 pub(super) const EXPERIMENT: &str = "experiment.toml";
+
+pub(super) const CELL_FACTS: &str = "run.json";
+/// Directory of packet traces.
+pub(super) const PACKETS: &str = "packets";
+/// Directory of flow records.
+pub(super) const RECORDS: &str = "records";
+/// Directory for the output of programs.
+pub const OUTPUT: &str = "output";
+/// File name of the list of runs in a set.
+pub(super) const RUNS: &str = "runs.json";
 
 const DIRS: [&str; 7] = [CELLS, MEASURED, SHARDS, MODELS, PACKETS, RECORDS, OUTPUT];
 
@@ -142,7 +150,7 @@ fn is_own(dir: &Path, sub: &str, name: &str) -> bool {
         SHARDS => match after_label(name) {
             Some(".partial") => true,
             Some(number) if number.is_empty() || number[1..].parse::<u32>().is_ok() => {
-                dir.join(name).join(shards::RUNS).exists()
+                dir.join(name).join(RUNS).exists()
             }
             _ => is_lock(name),
         },

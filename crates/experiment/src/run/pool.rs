@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::Event;
+use super::options::Event;
 
 /// Calls `work` on every item, `threads` at a time, starting them in order. The results are in
 /// the order of the items; `None` for items that did not start before a cancellation. After a failure no further

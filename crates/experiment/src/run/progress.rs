@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Failure;
 use super::directory::Directory;
-use super::shards::{self, Set};
+use super::options::Failure;
+use super::sets::{self, Set};
 use crate::store::Manifest;
 
 /// Progress of a run directory as its files show it.
@@ -26,7 +26,7 @@ impl Progress {
     /// If it has no manifest yet, or one of its files cannot be read.
     pub fn of(dir: &Path) -> Result<Progress, Failure> {
         let manifest = Manifest::load(dir)?;
-        let sets = shards::sets(dir, &manifest.hash)?;
+        let sets = sets::sets(dir, &manifest.hash)?;
         let joined: BTreeSet<usize> = sets.iter().flat_map(Set::places).collect();
         let directory = Directory {
             root: dir,

@@ -1,37 +1,15 @@
 //! Begins, resumes and clears a run directory. Differences between its experiment and the current one.
 
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::iter;
 use std::path::Path;
 
 use super::directory::Directory;
+use super::options::{Difference, Failure, Options};
 use super::own::{self, CELLS, EXPERIMENT, MEASURED, MODELS};
-use super::{Failure, Options};
 use crate::plan::Plan;
 use crate::store::{Manifest, StoreError, at, is_temporary, unlike, write_atomically};
-
-/// A difference between the directory's experiment and the current one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// What differs: `version`, `backend`, a setting of it, a key of the experiment, or a model.
-    pub what: String,
-    /// The value in the directory.
-    pub there: String,
-    /// The current value.
-    pub here: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: there {}, here {}", self.what, self.there, self.here)
-    }
-}
-
-pub(super) fn listed(differences: &[Difference]) -> String {
-    differences.iter().map(|d| format!("\n  {d}")).collect()
-}
 
 /// The differences between the directory and the current plan.
 fn differences(plan: &Plan, here: &Manifest, there: &Manifest, dir: &Path) -> Vec<Difference> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::directory::CELL_FACTS;
+use super::own::CELL_FACTS;
 use super::*;
 use crate::kinds::{Data, Traffic, WebTraffic};
 use crate::made_up::MadeUp;
+use crate::store::Measured;
 use crate::test_support::{experiment, model};
 
 /// The model of the learnt background.

@@ -4,7 +4,7 @@ use swell_base::{Direction, Dur, Rate, Time, derived};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Plan, Player, Share, Transfer};
 
-use crate::kinds::PathProperties;
+use crate::file::PathProperties;
 
 /// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
 /// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
@@ -28,7 +28,7 @@ const BACK: Dur = Dur::from_secs(300);
 /// Distinguishes the seed of the traffic before a run from that of the run; ASCII "before".
 pub(super) const BEFORE: u64 = 0x6265_666f_7265;
 
-/// Most transfers that are generated to find those in progress, and most rounds.
+/// Most transfers and datagram sources that are generated to find transfers in progress, and most rounds.
 const MOST: f64 = 200_000.0;
 const ROUNDS: f64 = 100.0;
 
@@ -56,7 +56,7 @@ fn rounds_before(plan: &Plan) -> (u64, Dur) {
     let round = plan.round();
     let seconds = round.as_secs_f64();
     let wanted = (plan.longest() / seconds).max(1.0);
-    let most = (MOST / plan.transfers()).max(BACK.as_secs_f64() / seconds);
+    let most = (MOST / (plan.transfers() + plan.sources())).max(BACK.as_secs_f64() / seconds);
     let rounds = wanted.min(most).min(ROUNDS);
     let whole = rounds.ceil().max(1.0);
     let skipped = if rounds < wanted { whole - rounds } else { 0.0 };

@@ -10,7 +10,7 @@ use crate::backend::RunSpec;
 use crate::file::{self, Queue};
 use crate::kinds::{Playing, Role, significant};
 use crate::packets::Source;
-use crate::plan::counting_rate;
+use crate::plan::deliveries::counting_rate;
 
 /// The links with their changes.
 pub(super) fn links(spec: &RunSpec) -> Vec<swell_world::Duplex> {

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use swell_base::{Code, DropReason, Dur, Rate, Time, Warning};
-use swell_path::{Meter, PHASES, Tally, mean_offered};
+use swell_path::{Ledger, Meter, PHASES, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Bottleneck, Direction, World};
 
 use super::build;
-use super::stage::{Added, Ledgers};
 use crate::backend::RunSpec;
 use crate::file::Queue;
-use crate::kinds::{Crossed, Role};
+use crate::kinds::{Crossed, Playing, Role};
 use crate::measure::GOODPUT_EACH_WAY;
 use crate::observe::{
     Bin, Delay, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals, Request, Scale,
@@ -21,6 +20,19 @@ use crate::observe::{
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
 const VANISHING: usize = 3;
+
+/// A part that was added to the world.
+pub(super) struct Added {
+    pub role: Role,
+    pub part: Playing,
+    /// The number of its workload.
+    pub index: usize,
+    /// Whether it is the foreground under test, not another one that runs alongside.
+    pub own: bool,
+}
+
+/// The ledgers of all links, up and down.
+pub type Ledgers = Vec<[Ledger; 2]>;
 
 pub(super) fn ledgers(world: &World) -> Ledgers {
     let links = 0..world.duplexes();

@@ -1,23 +1,27 @@
 //! Builds the world of a run and reads the results from it at the end. Shared by all backends with a world.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Direction, Dur, Tag, Time};
-use swell_path::{Ledger, Meter};
+use swell_path::Meter;
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
 use super::build;
+use super::observe::Added;
+pub use super::observe::Ledgers;
 use super::observe::{self, Acked, Counted};
 use super::round_trips::Ends;
 use super::waterfall::Watching;
-use crate::backend::{Offered, RunError, RunSpec};
+pub use crate::backend::offered;
+use crate::backend::{RunError, RunSpec};
 use crate::exporter::Exporting;
 use crate::file::queues;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
+pub use crate::packets::beside;
 use crate::packets::{Recorder, Source};
 
 /// Bin width of the counts behind the log-scale diagrams.
@@ -47,16 +51,6 @@ pub struct RunParts {
     delivered: Option<[u64; 2]>,
     /// Connections of a background that ran outside the world.
     records: Vec<Record>,
-}
-
-/// A part that was added to the world.
-pub(super) struct Added {
-    pub role: Role,
-    pub part: Playing,
-    /// The number of its workload.
-    pub index: usize,
-    /// Whether it is the foreground under test, not another one that runs alongside.
-    pub own: bool,
 }
 
 impl RunParts {
@@ -282,6 +276,14 @@ impl RunParts {
     }
 }
 
+/// Completes the observations of a foreground that ran outside the world with facts that only the world knows.
+pub fn completed(world: &World, spec: &RunSpec, observed: &mut Observations) {
+    if let Some(part) = &spec.foreground {
+        let path = observe::crossed(world, spec, &queues(&part.path, Direction::Down));
+        part.observed(&path, observed);
+    }
+}
+
 /// The workload of a run's background, with its TCP configuration; `None` if there is no background.
 ///
 /// # Errors
@@ -294,24 +296,6 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
             "a mix of backgrounds is simulated only".into(),
         )),
     }
-}
-
-/// The rate that a run's background offers, if it is known before the run.
-///
-/// # Errors
-/// If the background cannot be built.
-pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-    let mut sum: Option<Offered> = None;
-    for (setting, part) in spec.parts(Role::Background) {
-        let Some(own) = part.offered(&setting)? else {
-            return Ok(None);
-        };
-        sum = Some(match sum {
-            None => own,
-            Some(sum) => sum.with(own),
-        });
-    }
-    Ok(sum)
 }
 
 /// Rows of the table `requests`, sorted by start. Requests were observed until `end`, seconds.
@@ -329,9 +313,6 @@ pub fn measures(samples: Vec<Sample>) -> Vec<MeasureSample> {
     samples.into_iter().map(row).collect()
 }
 
-/// The ledgers of all links, up and down.
-pub type Ledgers = Vec<[Ledger; 2]>;
-
 /// The packet files of a run: the file of the run or, with several links, one for each link. Their names have the name
 /// of the link before the extension.
 pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
@@ -345,16 +326,6 @@ pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
             _ => beside(path, name),
         })
         .collect()
-}
-
-/// The packet file of a link, named after the packet file of the run.
-pub fn beside(path: &Path, link: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        None => format!("{stem}.{link}"),
-        Some(extension) => format!("{stem}.{link}.{}", extension.to_string_lossy()),
-    };
-    path.with_file_name(name)
 }
 
 /// The current ledgers of all links.

@@ -18,7 +18,7 @@ use swell_world::{Parties, Tap};
 use crate::backend::RunSpec;
 use crate::file::{Change, Hop, Queue, queues};
 use crate::observe::{Cause, Share};
-use crate::plan::counting_rate;
+use crate::plan::deliveries::counting_rate;
 
 /// A packet of the foreground and the links that it has reached.
 struct Passing {

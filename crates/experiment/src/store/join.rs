@@ -203,6 +203,7 @@ fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
         speed: both(a.speed, b.speed),
         sessions: both(a.sessions, b.sessions),
         factor: both(a.factor, b.factor),
+        unyielding: a.unyielding || b.unyielding,
     }
 }
 

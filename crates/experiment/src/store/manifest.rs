@@ -117,6 +117,9 @@ pub struct Measured {
     /// What the rates of packets were multiplied by to give these rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
+    /// Whether it does not slow down, or most of its bytes do not, so that nothing it loses is sent again: datagrams.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unyielding: bool,
 }
 
 impl Measured {

@@ -213,8 +213,8 @@ fn measure(
             .map(|tap| scope.spawn(move || losses::read(tap, true, mark, gone)));
         let out = scope.spawn(|| losses::read(&sink, false, mark, gone));
         let player = scope.spawn(|| play(&over));
-        let watched = watch(bed, settings, &mut samples, &|| {
-            player.is_finished() || stop()
+        let watched = watch(bed, settings, &mut samples, &|last| {
+            stop() || (player.is_finished() && !last)
         });
         over.store(true, Ordering::Release);
         let played = joined(player);
@@ -239,26 +239,27 @@ fn measure(
     Ok(seen)
 }
 
-/// Reads the counters periodically until the end of the span, or until `stop`.
+/// Reads the counters periodically until the end of the span, or until `stop`, which knows whether the last interval is
+/// read: a generator with bursts has nothing to send at its end.
 fn watch(
     bed: &Testbed,
     settings: &Settings,
     samples: &mut Vec<Sample>,
-    stop: &dyn Fn() -> bool,
+    stop: &dyn Fn(bool) -> bool,
 ) -> Result<(), BenchError> {
     let begun = Instant::now();
     let looks = settings.span.as_nanos() / settings.every.as_nanos().max(1);
     for look in 1..=looks {
         let due = Duration::from_nanos(look * settings.every.as_nanos());
         while let Some(left) = due.checked_sub(begun.elapsed()) {
-            if stop() && left > 2 * LOOK {
+            if stop(look == looks) && left > 2 * LOOK {
                 break;
             }
             thread::sleep(left.min(LOOK));
         }
         let at = Time::from_nanos(begun.elapsed().as_nanos() as u64);
         samples.push(bed.sample(at)?);
-        if stop() {
+        if stop(look == looks) {
             break;
         }
     }

@@ -102,7 +102,7 @@ impl Seen {
     /// bit/s), the packets forwarded (`packets`), that left for the source (`back`) and were dropped (`dropped`; of these,
     /// because the processor was too busy, `not_taken`) or missed by the sink (`sink_missed`), the share of packets lost
     /// (`loss`), and the time and share of the router's processor that was spent on forwarding (`busy_seconds`, `busy`).
-    /// The last interval is shorter if the generator had nothing more to send.
+    /// The last interval is shorter if the run was stopped in it.
     ///
     /// Of the whole: mean and maximum length of runs of lost packets (`run_mean`, `run_max`), the share lost of those that
     /// follow a lost packet (`after_loss`), the 99th percentile of the lateness of packets or transfers in seconds

@@ -3,8 +3,9 @@
 use swell_base::{Code, Warning};
 
 use swell_generate::Counts;
+use swell_generate::agent::{Refusals, Standing};
 
-use super::{Agents, EndCause, Refusals, Standing};
+use super::agents::{Agents, EndCause};
 
 /// A note says so if the last transfers took this many seconds longer than the traffic. Kernels that send a lost segment
 /// again take up to three.
@@ -66,7 +67,9 @@ pub(super) fn datagrams_lost(agents: &Agents, ended: EndCause) -> Vec<Warning> {
     let lost = directions.map(|(from, sending, to, receiving)| {
         let sent = sum(sending, |c| c.datagrams_sent);
         // Strangers have arrived, too: what comes after its source or its client has ended is one.
-        let arrived = sum(receiving, |c| c.datagrams_received.saturating_add(c.strangers));
+        let arrived = sum(receiving, |c| {
+            c.datagrams_received.saturating_add(c.stranger_datagrams)
+        });
         let lost = sent.saturating_sub(arrived);
         (lost as f64 > sent as f64 * (LOST + cut_off)).then(|| {
             let share = 100.0 * lost as f64 / sent as f64;
@@ -259,9 +262,17 @@ pub(crate) mod tests {
         // What is not known any more has arrived.
         let mut late = told([500, 50], [100, 900]);
         if let Some(statistics) = &mut late.servers[0].statistics {
-            statistics.counts.strangers = 95;
+            (
+                statistics.counts.strangers,
+                statistics.counts.stranger_datagrams,
+            ) = (95, 95);
         }
         assert_eq!(played(&late), []);
+        // Connections of strangers are no datagrams.
+        if let Some(statistics) = &mut late.servers[0].statistics {
+            statistics.counts.stranger_datagrams = 0;
+        }
+        assert_eq!(played(&late).len(), 1);
     }
 
     #[test]

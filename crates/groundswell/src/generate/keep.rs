@@ -10,7 +10,7 @@ use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows
 use swell_generate::Flow;
 use swell_generate::agent::{Controller, Order, Standing, TrafficPart};
 
-use super::{Agents, EndCause};
+use super::agents::{Agents, EndCause};
 use crate::Error;
 use crate::files::{PROGRESS, write};
 

@@ -130,6 +130,14 @@ impl Local {
         Some([memory::peak(client)?, memory::peak(server)?])
     }
 
+    /// Resident pages of the program file in each agent, client then server, in bytes ([`memory::of_files`]).
+    pub fn program(&self) -> Option<[u64; 2]> {
+        let [client, server] = self.agents.as_slice() else {
+            return None;
+        };
+        Some([memory::of_files(client)?, memory::of_files(server)?])
+    }
+
     /// The token that both agents share.
     pub fn token(&self) -> String {
         self.token.clone()

@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use swell_capture::flow::CollectingProcess;
 use swell_learn::FlowLearner;
 
+use super::counts::{Counted, FileCounts};
 use super::flows::doubts;
 use super::ipfix::Ipfix;
-use super::{Counted, FileCounts, Learnt, Options, provenance};
+use super::options::{Learnt, Options, provenance};
 use crate::Error;
 use crate::model::AnyModel;
 

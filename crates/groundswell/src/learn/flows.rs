@@ -8,9 +8,10 @@ use swell_capture::flow::{FlowCounts, FlowReader, FlowSkip, holds_flow_records};
 use swell_learn::FlowLearner;
 use swell_traffic::Provenance;
 
+use super::counts::{Counted, FileCounts};
 use super::ipfix::Ipfix;
+use super::options::{Learnt, Options, REPLAY, ReadAs, file_name, in_file};
 use super::source::{Opened, Progress};
-use super::{Counted, FileCounts, Learnt, Options, ReadAs, file_name, in_file};
 use crate::Error;
 use crate::model::AnyModel;
 
@@ -94,7 +95,7 @@ pub(crate) fn read(
     let unwritten = written.finish();
     let model = learner.finish(name, provenance).map_err(|e| {
         let read = files.iter().map(FileCounts::to_string);
-        let replay = metered.then(|| super::REPLAY.to_owned());
+        let replay = metered.then(|| REPLAY.to_owned());
         Error::usage(e).hint(
             replay
                 .into_iter()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use swell_traffic::flowlevel::FlowModel;
 use swell_traffic::{MAX_BYTES, Provenance};
 
-use super::Options;
+use super::options::Options;
 use super::source::{Opened, Progress};
 use crate::Error;
 

@@ -13,7 +13,7 @@ use swell_study::file::bench::{Bench, Bencher, Load, RouterBench};
 use swell_traffic::flowlevel::{FlowModel, Plan};
 
 use super::capacity;
-use super::load::{at_rate, learnt, playback};
+use super::load::{at_rate, correction, learnt, playback};
 
 /// Size of a packet of 1500 bytes with its link-layer header.
 const FRAME: u32 = 1_514;
@@ -25,6 +25,8 @@ pub struct Hosts<'r> {
     rights: &'r Rights,
     program: &'r Path,
     learnt: Mutex<BTreeMap<String, FlowModel>>,
+    /// By what trials corrected the loads of sessions.
+    corrections: Mutex<BTreeMap<String, f64>>,
 }
 
 impl<'r> Hosts<'r> {
@@ -34,6 +36,7 @@ impl<'r> Hosts<'r> {
             rights,
             program,
             learnt: Mutex::default(),
+            corrections: Mutex::default(),
         }
     }
 
@@ -45,6 +48,34 @@ impl<'r> Hosts<'r> {
         let own = learnt(model)?;
         known.insert(model.to_owned(), own.clone());
         Ok(own)
+    }
+
+    /// By what the load of sessions is divided: the result of a trial with this seed. The table and the limit of the line
+    /// matter little to what is offered, so runs that differ in nothing else share a trial.
+    fn correction(
+        &self,
+        bench: &RouterBench,
+        seed: u64,
+        trial: impl FnOnce() -> Result<f64, String>,
+    ) -> Result<f64, String> {
+        let alike = RouterBench {
+            routes: 1,
+            limited: true,
+            ..bench.clone()
+        };
+        let key = format!("{alike:?} {seed}");
+        // Runs are one at a time, so nobody waits for this lock.
+        let known = || {
+            self.corrections
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = known().get(&key) {
+            return Ok(*known);
+        }
+        let found = trial()?;
+        known().insert(key, found);
+        Ok(found)
     }
 
     fn router(&self, bench: &RouterBench, seed: u64) -> Result<Seen, String> {
@@ -67,12 +98,24 @@ impl<'r> Hosts<'r> {
                 share,
                 congestion,
             } => {
-                let model = at_rate(&self.learnt(model)?, bench, *share, seed);
-                let plan = Plan::new(&model, &playback()).map_err(|e| e.to_string())?;
-                router::Load::Sessions {
-                    plan: Arc::new(Model { plan, seed }),
-                    congestion: congestion.clone(),
-                }
+                let model = self.learnt(model)?;
+                let of_share = |part: f64| -> Result<router::Load, String> {
+                    let model = at_rate(&model, bench, part, seed);
+                    let plan = Plan::new(&model, &playback()).map_err(|e| e.to_string())?;
+                    Ok(router::Load::Sessions {
+                        plan: Arc::new(Model { plan, seed }),
+                        congestion: congestion.clone(),
+                    })
+                };
+                let by = self.correction(bench, seed, || {
+                    let trial = of_share(*share)?;
+                    let seen = router::bench(self.rights, &settings, &trial, &|| false);
+                    Ok(correction(
+                        offered(&seen.map_err(why)?, bench),
+                        asked(bench),
+                    ))
+                })?;
+                of_share(share / by)?
             }
             Load::Constant { size, burst, rate } => router::Load::Constant(Pattern {
                 sizes: size.in_turn().to_vec(),
@@ -84,6 +127,24 @@ impl<'r> Hosts<'r> {
         };
         router::bench(self.rights, &settings, &load, &|| false).map_err(why)
     }
+}
+
+/// The rate that a run is to offer, in bits per second.
+fn asked(bench: &RouterBench) -> f64 {
+    match &bench.load {
+        Load::Sessions { share, .. } => bench.line.bps() as f64 * share,
+        Load::Constant { rate, .. } => rate.bps() as f64,
+    }
+}
+
+/// The rate that a run offered after the warm-up, in bits per second.
+fn offered(seen: &Seen, bench: &RouterBench) -> f64 {
+    let numbers = seen.numbers(bench.warmup);
+    let sum = |name: &str| -> f64 {
+        let own = numbers.iter().filter(|n| n.name == name);
+        own.map(|n| n.value).sum()
+    };
+    8.0 * sum("offered_bytes") / sum("seconds")
 }
 
 fn why(error: BenchError) -> String {
@@ -111,6 +172,8 @@ impl Bencher for Hosts<'_> {
                 let numbers = seen.numbers(bench.warmup).into_iter();
                 let rows = numbers.map(|n| row((n.name, n.value, n.at.as_secs_f64())));
                 observed.measures = rows.collect();
+                let begin = bench.warmup.as_secs_f64();
+                observed.measures.push(row(("asked", asked(bench), begin)));
                 observed.warnings = seen.doubts;
                 // Lateness is a measure of each run.
                 let kept = |code: &Code| *code != Code::GeneratorBehind;
@@ -161,9 +224,11 @@ mod tests {
             ..Seen::default()
         };
         let router = seen.numbers(Dur::ZERO).into_iter().map(|n| n.name);
-        let agents = "bulk active done failed late memory_client memory_server idle_client idle_server reloaded_from \
+        let agents = "bulk active done failed late memory_client memory_server idle_client idle_server \
+                      program_client program_server reloaded_from \
                       reloaded_to stopped";
-        let known: BTreeSet<&str> = router.chain(agents.split_whitespace()).collect();
+        let known = router.chain(agents.split_whitespace()).chain(["asked"]);
+        let known: BTreeSet<&str> = known.collect();
         assert_eq!(asked, known);
     }
 }

@@ -81,7 +81,7 @@ fn bulk((rights, program): (&Rights, &Path), span: Duration) -> Result<f64, Erro
 
 /// Doubles the load of sessions at run time: how many there were (`reloaded_from`, `reloaded_to`; `active` in the end),
 /// their transfers (`done`, `failed`; `late`, the 99th percentile in seconds), most resident memory in bytes before and
-/// with traffic, and whether both processes stopped when told to.
+/// with traffic, and what of it are pages of the program file (`program_client`, `program_server`), and whether both processes stopped when told to.
 fn sessions(
     (rights, program): (&Rights, &Path),
     model: &FlowModel,
@@ -112,7 +112,7 @@ fn sessions(
     }
     wait(span.max(FRESH), || drop(controller.standing()));
     let after = active_in(&controller);
-    let used = local.memory();
+    let (used, pages) = (local.memory(), local.program());
     controller.stop();
     let (clients, servers) = controller.standing();
     both_stopped(&clients, &servers)?;
@@ -131,6 +131,7 @@ fn sessions(
     for (names, memory) in [
         (["idle_client", "idle_server"], idle),
         (["memory_client", "memory_server"], used),
+        (["program_client", "program_server"], pages),
     ] {
         let both = names.into_iter().zip(memory.into_iter().flatten());
         capacity.extend(both.map(|(name, bytes)| (name, bytes as f64)));

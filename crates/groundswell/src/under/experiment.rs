@@ -13,10 +13,10 @@ use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
 
-use super::{Link, Options};
+use super::options::{Link, NONE, Options, POISSON, name};
 use crate::Error;
 use crate::files::write;
-use crate::learn::{self, ReadAs, stem};
+use crate::learn::{self, ReadAs};
 use crate::model::{self, AnyModel};
 
 /// Default warm-up of a background. Its sessions start in steady state; only queues and congestion windows have to
@@ -324,8 +324,9 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
         program.insert("server".into(), Value::Table(own));
     }
     let replications = options.compare.map_or(1, i64::from);
+    let title = format!("{} under {}", name(first), options.link.title());
     file(
-        "under",
+        &title,
         &options.link,
         background,
         program,
@@ -414,32 +415,8 @@ fn backgrounds(link: &Link, background: &Background, compared: bool) -> Result<V
     Ok(vec![none(), poisson, modelled])
 }
 
-/// Names of the backgrounds that a comparison adds.
-const NONE: &str = "none";
-const POISSON: &str = "poisson";
-
-/// The name of the background in tables.
-pub(super) fn title(background: &str) -> String {
-    let name = name(background);
-    match name.as_str() {
-        // A file of such a name is no other background.
-        NONE | POISSON if background != NONE => format!("{name}-model"),
-        _ => name,
-    }
-}
-
 /// Default mean rate of the background as a share of the link: loaded, not overloaded.
 const USUAL_LOAD: f64 = 0.6;
-
-/// The last component of a path without its extension.
-pub(super) fn name(path: &str) -> String {
-    let name = stem(Path::new(path));
-    if name.is_empty() {
-        "program".into()
-    } else {
-        name
-    }
-}
 
 fn put(table: &mut Table, key: &str, value: Option<impl ToString>) {
     if let Some(value) = value {

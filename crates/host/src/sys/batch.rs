@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Result;
 
 use super::devices::{bind_packet_socket, new_packet_socket};
-use super::tcp::{last, message, set};
+use super::socket::{last, set};
+use super::tcp::message;
 
 /// Maximum number of packets per call.
 pub const AT_ONCE: usize = 64;

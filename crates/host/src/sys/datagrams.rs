@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::{Errno, Result};
 
-use super::tcp::{last, message, set};
+use super::socket::{last, set};
+use super::tcp::message;
 
 /// Accepts connections when their first bytes have arrived, or after this many seconds (tcp(7), `TCP_DEFER_ACCEPT`).
 pub fn defer_accept(fd: BorrowedFd<'_>, seconds: u32) -> Result<()> {

@@ -9,8 +9,9 @@ use rustix::ioctl::{self, IntegerSetter, Setter};
 use rustix::thread::UnshareFlags;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::ring::{Ring, Size};
-use crate::device::VNET_HEADER;
+use super::ring::{Ring, Size, tag};
+use super::socket::{last, set_option};
+use crate::wire::VNET_HEADER;
 
 /// Request numbers of `linux/if_tun.h`: `_IOW('T', nr, int)`.
 const TUNSETIFF: ioctl::Opcode = ioctl::opcode::write::<libc::c_int>(b'T', 202);
@@ -113,7 +114,7 @@ pub(super) fn new_packet_socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: only numbers are passed.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if fd < 0 {
-        return Err(last_error());
+        return Err(last());
     }
     // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -127,7 +128,7 @@ pub(crate) fn raw_socket(v6: bool, device: &str) -> io::Result<OwnedFd> {
     // SAFETY: only numbers are passed.
     let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) };
     if fd < 0 {
-        return Err(last_error());
+        return Err(last());
     }
     // SAFETY: the descriptor was just created and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -159,34 +160,7 @@ pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()>
     let length = size_of::<libc::sockaddr_ll>() as u32;
     // SAFETY: the address lives during the call, and the length is that of the address.
     let answer = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if answer < 0 {
-        Err(last_error())
-    } else {
-        Ok(())
-    }
-}
-
-/// Sets an option of a socket.
-///
-/// # Safety
-/// `T` must be the type that the kernel reads for this option, and memory that it points to must outlive the call.
-pub(super) unsafe fn set_option<T>(
-    socket: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let length = size_of::<T>() as u32;
-    // SAFETY: the pointer is to a value that lives during the call, and the length is that of the value.
-    let answer = unsafe {
-        let value = (&raw const *value).cast();
-        libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
-    };
-    if answer < 0 {
-        Err(last_error())
-    } else {
-        Ok(())
-    }
+    if answer < 0 { Err(last()) } else { Ok(()) }
 }
 
 /// A frame that was read, preceded by a virtio header.
@@ -219,7 +193,7 @@ pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Re
     // outlive the call.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let Ok(length) = usize::try_from(length) else {
-        return Err(last_error());
+        return Err(last());
     };
     let mut received = Received {
         length,
@@ -249,20 +223,6 @@ pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Re
         }
     }
     Ok(received)
-}
-
-/// The VLAN tag that the kernel removed from a frame, from the frame's metadata (packet(7), `struct
-/// tpacket_auxdata`).
-pub(super) fn tag(status: u32, information: u16, protocol: u16) -> Option<[u8; 4]> {
-    if status & libc::TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let kind = match status & libc::TP_STATUS_VLAN_TPID_VALID {
-        0 => 0x8100,
-        _ => protocol,
-    };
-    let ([a, b], [c, d]) = (kind.to_be_bytes(), information.to_be_bytes());
-    Some([a, b, c, d])
 }
 
 /// Puts the device into promiscuous mode (packet(7), `PACKET_MR_PROMISC`) until the socket is closed.
@@ -300,7 +260,7 @@ pub fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
         )
     };
     if answer < 0 {
-        return Err(last_error());
+        return Err(last());
     }
     Ok(u64::from(counted[1]))
 }
@@ -365,11 +325,7 @@ fn sched_setattr(mut attr: SchedAttr) -> io::Result<()> {
     // SAFETY: the kernel reads `size` bytes from `attr`, which lives until the call returns. Thread 0 is the calling
     // one.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(last_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(last()) }
 }
 
 /// The slice in nanoseconds that the fair scheduler grants the calling thread, as it reads back.
@@ -388,10 +344,6 @@ pub fn slice() -> io::Result<u64> {
     if answer == 0 {
         Ok(attr.runtime)
     } else {
-        Err(last_error())
+        Err(last())
     }
-}
-
-pub(super) fn last_error() -> io::Errno {
-    io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(io::Errno::IO)
 }

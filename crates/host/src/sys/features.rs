@@ -5,7 +5,7 @@ use rustix::io;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::devices::last_error;
+use super::socket::last;
 
 /// Commands, and the number of the set of strings that names the features.
 const GET_STRINGS: u32 = 0x1b;
@@ -97,11 +97,7 @@ impl Device {
                 &raw mut request,
             )
         };
-        if answer < 0 {
-            Err(last_error())
-        } else {
-            Ok(())
-        }
+        if answer < 0 { Err(last()) } else { Ok(()) }
     }
 }
 

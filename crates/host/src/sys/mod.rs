@@ -5,6 +5,7 @@ pub mod datagrams;
 pub(crate) mod devices;
 pub mod features;
 pub(crate) mod ring;
+mod socket;
 pub(crate) mod stamps;
 pub mod tcp;
 

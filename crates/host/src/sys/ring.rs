@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io;
 
-use super::devices::{last_error, set_option, tag};
+use super::socket::{last, set_option};
 
 /// Slots are allocated in blocks of this many bytes.
 const BLOCK: usize = 1 << 16;
@@ -81,7 +81,7 @@ impl Ring {
             )
         };
         if memory == libc::MAP_FAILED {
-            return Err(last_error());
+            return Err(last());
         }
         Ok(Ring {
             memory: NonNull::new(memory.cast()).ok_or(io::Errno::NOMEM)?,
@@ -154,4 +154,18 @@ impl Drop for Ring {
             )
         };
     }
+}
+
+/// The VLAN tag that the kernel removed from a frame, from the frame's metadata (packet(7), `struct
+/// tpacket_auxdata`).
+pub(super) fn tag(status: u32, information: u16, protocol: u16) -> Option<[u8; 4]> {
+    if status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let kind = match status & libc::TP_STATUS_VLAN_TPID_VALID {
+        0 => 0x8100,
+        _ => protocol,
+    };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), information.to_be_bytes());
+    Some([a, b, c, d])
 }

@@ -6,8 +6,9 @@ use std::os::fd::OwnedFd;
 
 use rustix::io;
 
-use super::devices::{bind_packet_socket, new_packet_socket, set_option};
+use super::devices::{bind_packet_socket, new_packet_socket};
 use super::ring::{Ring, Size};
+use super::socket::set_option;
 
 /// A slot has a header of 32 bytes, an address of 20, both aligned, and 48 bytes of the packet. There are more slots
 /// than packets in the queue of a device after a stall.

@@ -4,7 +4,9 @@ use std::ffi::c_int;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
+
+use super::socket::{done, last, set};
 
 /// The kernel's state of one end of a connection (`TCP_INFO`, tcp(7)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,30 +23,6 @@ pub struct Facts {
 
 /// From `linux/sockios.h`; the crate `libc` has it for few targets.
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
-
-fn done(code: c_int) -> Result<()> {
-    if code == 0 { Ok(()) } else { Err(last()) }
-}
-
-pub(super) fn last() -> Errno {
-    let raw = std::io::Error::last_os_error().raw_os_error();
-    // `last_os_error` always holds a number.
-    Errno::from_raw_os_error(raw.unwrap_or(libc::EIO))
-}
-
-#[expect(unsafe_code, reason = "no safe call sets an option by number")]
-pub(super) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> Result<()> {
-    // SAFETY: the kernel reads an int, which is passed with its length.
-    done(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of::<c_int>() as libc::socklen_t,
-        )
-    })
-}
 
 /// Lets `connect` choose the port for the pair of addresses, instead of `bind` (ip(7), `IP_BIND_ADDRESS_NO_PORT`).
 /// The number of ports then limits the connections to each server, not all of them together.

@@ -102,6 +102,12 @@ impl Peak {
         }
     }
 
+    /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth.
+    fn steady(&self) -> bool {
+        let [most, .., least] = self.busiest;
+        least > 0 && u64::from(most) * 10 <= u64::from(least) * 11
+    }
+
     /// kbit/s for bins of this width in nanoseconds; zero where there are too few.
     pub(crate) fn rate(&self, width: u64) -> u32 {
         let bytes = self.busiest.last().copied().unwrap_or(0);
@@ -121,7 +127,7 @@ const DELIVERED_BIN: u64 = 200_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Indexed by [`Sample`].
-    samples: [Option<Box<Reservoir>>; 9],
+    samples: [Option<Box<Reservoir>>; 10],
     /// Data packets from the host, and how many of them were lost before the tap.
     pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many of them were lost beyond the tap.
@@ -142,6 +148,11 @@ impl Measured {
             self.sending.rate(SENT_BIN),
             self.receiving.rate(DELIVERED_BIN),
         ]
+    }
+
+    /// Whether the host received at the same rate whenever it received most.
+    pub(crate) fn steady(&self) -> bool {
+        self.receiving.steady()
     }
 
     /// The samples of a kind, if any.
@@ -169,6 +180,8 @@ pub(crate) enum Sample {
     LostDown,
     /// The shortest answer of each connection whose handshake was not seen, microseconds.
     Echo,
+    /// Data to ACK in the midst of transfers, with what waits in queues there; as often as there are packets, microseconds.
+    Bulk,
 }
 
 impl Hosts {

@@ -136,6 +136,9 @@ fn round_trips_of_echoes() {
     let echo = (Sample::Echo, 30_000, 1);
     seen.server(0, false, &[echo]);
     seen.server(0, false, &[echo, (Sample::Data, 20_000, 5)]);
+    // Few answers to data may have waited, so the shorter counts.
+    seen.server(0, false, &[echo, (Sample::Data, 70_000, 4)]);
+    seen.server(0, false, &[echo, (Sample::Data, 20_000, 4)]);
     let full = seen.server(
         1,
         false,
@@ -144,9 +147,10 @@ fn round_trips_of_echoes() {
     seen.hosts.losses(full - 1, full, 1_000, 0, 0);
     let (paths, counts) = seen.finish(false);
     let found: Vec<_> = paths.iter().map(|p| (p.rtt, p.rtt_samples)).collect();
-    assert_eq!(found[..2], [(ms(30), 1), (ms(20), 5)]);
-    assert!(found[2].0 <= ms(30) && found[2].1 == 0, "{found:?}");
-    assert_eq!((counts.borrowed, counts.by_data), (1, 2));
+    let expected = [(30, 1), (20, 5), (30, 1), (20, 4)].map(|(rtt, samples)| (ms(rtt), samples));
+    assert_eq!(found[..4], expected);
+    assert!(found[4].0 <= ms(30) && found[4].1 == 0, "{found:?}");
+    assert_eq!((counts.borrowed, counts.by_data), (1, 4));
 }
 
 /// The transmission time on the host's access link is not part of the RTT. A handshake has 60 bytes to the
@@ -376,5 +380,92 @@ fn what_the_own_queue_lost_is_not_lost_at_random() {
         for got in [paths[0].loss_up, paths[0].loss_down] {
             assert!((got - loss).abs() < 0.001, "{got} for {at:?}, {known}");
         }
+    }
+}
+
+/// A queue of the host's own line is in some or most of its handshakes, and a replay has that queue.
+#[test]
+fn queues_of_the_own_line_are_not_in_round_trips() {
+    let waits = [
+        (Sample::Handshake, 2_000, 3),
+        (Sample::Handshake, 200_000, 9),
+    ];
+    let line = [(Sample::Down, 2_000, 20)];
+    // 60 bytes take 240 us to the host.
+    for (known, rtt) in [(true, 2_000 - 240), (false, 200_000)] {
+        let mut seen = Seen::new();
+        let lines = if known { &line[..] } else { &[] };
+        let samples = [&waits[..], lines].concat();
+        let (host, server) = (seen.server(0, false, &samples), seen.host());
+        seen.hosts.losses(server, host, 1_000, 0, 0);
+        let (paths, _) = seen.finish(false);
+        assert_eq!(paths[0].rtt, Dur::from_micros(rtt));
+    }
+}
+
+/// Without hosts to borrow from, the shortest echo is the round trip, even where a queue may be in it.
+#[test]
+fn an_upper_bound_is_better_than_nothing() {
+    let mut seen = Seen::new();
+    let echoes = [(Sample::Echo, 40_000, 2), (Sample::Echo, 31_000, 1)];
+    let samples = [&echoes[..], &[(Sample::Up, 20_000, 20)]].concat();
+    let (server, client) = (seen.server(0, false, &samples), seen.host());
+    seen.hosts.losses(server, client, 1_000, 0, 0);
+    let (paths, counts) = seen.finish(false);
+    assert_eq!((paths[0].rtt, paths[0].rtt_samples), (ms(31), 0));
+    assert_eq!((counts.borrowed, counts.few, counts.by_data), (0, 1, 1));
+}
+
+/// Three connections share a line of 20 Mbit/s, so their ACKs are spaced as at a third or half of it. That is no capacity.
+/// What was delivered together is, if it is the same whenever it is most.
+#[test]
+fn connections_that_share_a_line_reach_its_capacity_together() {
+    for (steady, found) in [(true, Some(20_000)), (false, None)] {
+        let mut seen = Seen::new();
+        let pairs = [(Sample::Down, 6_700, 20), (Sample::Down, 10_000, 10)];
+        let host = seen.server(0, false, &[&[HANDSHAKE][..], &pairs].concat());
+        for bin in 0..20u64 {
+            let share = if steady || bin % 10 > 0 { 10 } else { 12 };
+            for i in 0..50 {
+                let at = (bin * 200 + i * 4) * 1_000_000;
+                seen.hosts.delivered(host, 10_000 * share / 10, at);
+            }
+        }
+        let (paths, _) = seen.finish(false);
+        let kbit = paths[0].down.map(|r| r.bps().div_ceil(1_000_000) * 1_000);
+        assert_eq!(kbit, found);
+    }
+}
+
+/// Packets that mostly come faster than can be told have no line, even if some pairs that ACKs spaced agree.
+#[test]
+fn packets_that_come_together_tell_no_line() {
+    for (together, found) in [(10, Some(100_000)), (40, None)] {
+        let mut seen = Seen::new();
+        let fast = (Sample::Up, u64::from(UNRESOLVED), together);
+        seen.server(0, false, &[HANDSHAKE, fast, (Sample::Up, 100_000, 20)]);
+        let (paths, _) = seen.finish(true);
+        assert_eq!(paths[0].up.map(|r| r.bps() / 1_000), found);
+    }
+}
+
+/// A queue that is always full loses at any RTT. A short one, or one that comes and goes, does not hide other losses.
+#[test]
+fn a_queue_that_is_always_full_loses_all() {
+    for (low, loss) in [(58_000, 0.0), (45_000, 0.02), (31_000, 0.02)] {
+        let mut seen = Seen::new();
+        let high = if low == 31_000 { 31_100 } else { 62_000 };
+        let samples = [
+            (Sample::Handshake, 30_000, 5),
+            (Sample::Down, 20_000, 20),
+            (Sample::Bulk, low, 30),
+            (Sample::Bulk, high, 30),
+            (Sample::LostDown, low, 10),
+            (Sample::LostDown, high, 10),
+        ];
+        let (host, client) = (seen.server(0, false, &samples), seen.host());
+        seen.hosts.losses(client, host, 1_000, 0, 20);
+        let (paths, _) = seen.finish(true);
+        assert!((paths[0].loss_down - loss).abs() < 0.001, "{low}");
     }
 }

@@ -1,6 +1,6 @@
 //! How one end acknowledges the other end's data.
 
-use super::half::By;
+use super::around::By;
 
 /// An ACK that exceeds the path's RTT by more than this was delayed. Linux delays by at least 40 ms
 /// (`TCP_DELACK_MIN`), others by more.

@@ -3,12 +3,16 @@
 use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
+use super::around::{Around, By};
+use super::delivered::Delivered;
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
+use super::news::{DUPLICATE, News};
 use super::progress::Progress;
+use super::releases::Releases;
 use super::sizes::Sizes;
+use super::timer::Timer;
 use super::window::Window;
-use super::{DUPLICATE, News};
 use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::{Pairs, Thinned};
@@ -19,6 +23,9 @@ pub(crate) const MAX_JUMP: i64 = 1 << 24;
 /// Where a single ACK advances by more than this over data that do not pass the tap, the capture lacks packets
 /// of both directions. So these data are left out, as those of other gaps are.
 const MAX_UNSEEN: u64 = 1 << 20;
+
+/// A sender that is told nothing sends again after this at the earliest, nanoseconds: Linux `TCP_RTO_MIN`.
+const LEAST_TIMEOUT: u64 = 200_000_000;
 
 /// Content of a segment.
 #[derive(Debug, PartialEq)]
@@ -94,6 +101,9 @@ pub(crate) struct Half {
     train: Option<Train>,
     progress: Progress,
     ack_pairs: Thinned,
+    delivered: Delivered,
+    pub(super) timer: Timer,
+    pub(super) releases: Releases,
 }
 
 /// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
@@ -106,22 +116,6 @@ struct Again {
     at: u64,
     /// The latest RTT to the receiver when the first of them passed, nanoseconds.
     waited: Option<u64>,
-}
-
-/// The segment that carried an ACK.
-pub(super) struct By {
-    /// Whether it carried nothing else.
-    pub(super) pure: bool,
-    /// Payload of a full segment of the acknowledged direction.
-    pub(super) full: u32,
-    /// Smallest payload of the acknowledged direction whose spacing indicates a capacity.
-    pub(super) least: u32,
-    /// Its timestamp.
-    pub(super) stamp: Option<u32>,
-    /// RTT between the tap and its sender, nanoseconds.
-    pub(super) round_trip: u64,
-    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
-    pub(super) least_gap: u64,
 }
 
 /// ACKs of at least two segments each, between which the receiver's line was busy.
@@ -140,24 +134,6 @@ struct Last {
     /// Offset after it.
     end: u64,
     at: u64,
-}
-
-/// State of the connection and the capture around a segment.
-pub(super) struct Around {
-    /// End-to-end RTT, nanoseconds.
-    pub(super) round_trip: u64,
-    /// RTT between the tap and its sender, nanoseconds.
-    pub(super) back: u64,
-    /// RTT between the tap and its receiver, nanoseconds.
-    pub(super) forth: u64,
-    /// MSS option of the other end.
-    pub(super) allowed: Option<u16>,
-    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
-    pub(super) least_gap: u64,
-    /// Packets that have passed from its sender and to its receiver, of all connections.
-    pub(super) passed: [u32; 2],
-    /// The latest RTTs to its sender and to its receiver, nanoseconds.
-    pub(super) waited: [Option<u64>; 2],
 }
 
 impl Half {
@@ -209,8 +185,10 @@ impl Half {
         self.acked = 0;
         self.probe = None;
         self.last = None;
+        self.timer = Timer::default();
         self.flight = Flight::default();
         self.progress.clear();
+        self.delivered = Delivered::default();
         self.acks.repaired(0);
         self.pairs.interrupted();
         self.holes.clear();
@@ -281,7 +259,18 @@ impl Half {
         let Some(offset) = self.offset(ack).and_then(|o| u64::try_from(o).ok()) else {
             return 0;
         };
-        if offset <= self.acked || offset > self.reached() + MAX_JUMP as u64 {
+        let most = self.reached() + MAX_JUMP as u64;
+        if offset > most {
+            return 0;
+        }
+        // Until all losses are repaired, an ACK covers data that arrived long before.
+        let fresh = self.acked >= self.acks.recover();
+        if offset >= self.acked {
+            let bytes = self.arrived(offset, by, fresh, most);
+            // Those before the first ACK may have arrived at any time.
+            news.delivered = if self.acked >= 1 { bytes } else { 0 };
+        }
+        if offset <= self.acked {
             return 0;
         }
         if let Some((end, sent)) = self.probe
@@ -292,15 +281,11 @@ impl Half {
             }
             self.probe = None;
         }
-        // Until all losses are repaired, an ACK covers data that arrived long before.
-        let fresh = self.acked >= self.acks.recover();
         self.spread(offset, at, fresh, by, news);
+        self.timer.acked(offset, self.next, at, by.full);
         if self.acked >= 1 {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
-            if fresh {
-                news.delivered = bytes;
-            }
         }
         let again = std::mem::take(&mut self.again);
         self.lost_beyond += again.segments;
@@ -332,6 +317,20 @@ impl Half {
             return bytes;
         }
         0
+    }
+
+    /// Bytes that have arrived since the ACK before this one, up to `offset`. Blocks beyond `most` are of other numbers.
+    fn arrived(&mut self, offset: u64, by: &By, fresh: bool, most: u64) -> u64 {
+        let mut blocks = [[0; 2]; 4];
+        for (block, edges) in blocks.iter_mut().zip(by.sack) {
+            let told = edges.and_then(|(start, end)| {
+                let [start, end] = [start, end].map(|edge| self.offset(edge));
+                let end = u64::try_from(end?).ok().filter(|end| *end <= most)?;
+                Some([u64::try_from(start?).ok()?, end])
+            });
+            *block = told.unwrap_or_default();
+        }
+        self.delivered.acked(offset, blocks.into_iter(), fresh)
     }
 
     /// Capacity towards the receiver from the spacing of its ACKs. It uses ACKs of at least two segments,
@@ -435,6 +434,7 @@ impl Half {
         let segments = self.sizes.segments(u64::from(h.payload), allowed);
         self.packets += segments;
         self.unacked_packets += 1;
+        self.timer.sent(end, at, !self.settled());
         // A retransmission may begin before data that have passed, and go on after them.
         let filled = self.fill([offset, self.next], at, around, news);
         let in_order = offset == self.next;
@@ -453,8 +453,14 @@ impl Half {
         self.acks.data(self.settled(), end, at, segments);
         self.headers = ip_len.saturating_sub(h.payload);
         let large = self.sizes.large(allowed);
-        // The ACK that came just before may have released this packet.
-        if self.room.acked {
+        // The ACK that came just before may have released this packet, also if it does not pass the tap, or if nobody knows
+        // when it reached the sender.
+        let released = match (around.timed, around.echo) {
+            (true, _) => self.room.acked,
+            (false, Some(echo)) => self.releases.sent(at, echo),
+            (false, None) => true,
+        };
+        if released || self.acked == 0 {
             self.pairs.interrupted();
         }
         news.up = (self.pairs)
@@ -480,6 +486,7 @@ impl Half {
     /// Handles payload that lies entirely before `next`.
     fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around, news: &mut News) -> Seen {
         self.probe = None;
+        self.timer.stop();
         if let Some(last) = self.last
             && last.end as i64 == end
             && at.saturating_sub(last.at) < DUPLICATE
@@ -534,11 +541,19 @@ impl Half {
     /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.
     fn fill(&mut self, range: [u64; 2], at: u64, around: &Around, news: &mut News) -> u64 {
         let mut bytes = 0;
+        let acked = self.acked;
+        // What the receiver has told of. It tells at once that it lacks data, or its sender waits for a time-out.
+        let told = self.delivered.reached();
+        let tells = around.sack || self.delivered.selective();
         self.holes.fill(range, |missing, hole| {
             bytes += missing;
-            // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap.
-            if at.saturating_sub(hole.since) > around.round_trip {
+            // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap, unless the
+            // receiver had them already, or said nothing of what came after them.
+            let took = at.saturating_sub(hole.since);
+            let silent = tells && told <= hole.start && acked > 0 && took < LEAST_TIMEOUT;
+            if took > around.round_trip && acked < hole.end && !silent {
                 news.waited[0] = hole.waited;
+                self.timer.stop();
                 self.acks.repaired(self.next);
                 self.lost_before += self.sizes.segments(missing, around.allowed);
             }

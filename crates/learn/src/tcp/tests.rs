@@ -2,6 +2,7 @@ use swell_traffic::Exchange;
 
 use super::*;
 
+mod capacities;
 mod limits;
 mod losses;
 
@@ -135,6 +136,50 @@ fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
     let (none, pauses) = paced(began, 60, 6, 1_000);
     assert_eq!(none, []);
     assert!(pauses > 50, "{pauses}");
+}
+
+/// A server that pushes a message now and then echoes what it received long before: that is no RTT. The client
+/// acknowledges each at once. Keep-alive probes are no answers either.
+#[test]
+fn pushes_are_no_round_trips() {
+    for (period, segments, probe) in [
+        (1_000, 1, false),
+        (1_000, 4, false),
+        (5_000, 1, false),
+        (10_000, 1, true),
+    ] {
+        let mut t = Tracked::new(0);
+        let stamp = |h: Header, value: u64, echo: u64| {
+            let mut h = h;
+            h.options.timestamps = Some(((value / MS) as u32, (echo / MS) as u32));
+            h
+        };
+        let (mut acked, mut seq) = (40 * MS, 10);
+        for i in 1..20 {
+            let at = i * period * MS;
+            for _ in 0..segments {
+                let h = stamp(header(Header::ACK, seq, 1, 1_460), at, acked);
+                t.packet(1, at, 1_512, &h, QUIET);
+                seq += 1_460;
+            }
+            acked = at + 4 * MS;
+            let h = stamp(header(Header::ACK, 1, seq, 0), acked, at);
+            t.packet(0, acked, 52, &h, QUIET);
+            if probe {
+                let at = at + period / 2 * MS;
+                let asked = stamp(header(Header::ACK, seq - 1, 1, 0), at, acked);
+                t.packet(1, at, 52, &asked, QUIET);
+                acked = at + 4 * MS;
+                let answer = stamp(header(Header::ACK, 1, seq, 0), acked, at);
+                t.packet(0, acked, 52, &answer, QUIET);
+            }
+        }
+        assert_eq!(
+            t.echo(1).map(|least| least.took),
+            None,
+            "{period} {segments}"
+        );
+    }
 }
 
 /// Echoes of timestamps tell the RTT of a connection that began before the capture: 4 ms to the client and 30 ms to the
@@ -549,33 +594,6 @@ fn acks_of_a_paced_sender_are_not_spaced_by_the_line() {
             rates
                 .iter()
                 .all(|&kbit| kbit.abs_diff(20_000) < if tick > 1 { 2_000 } else { 10 }),
-            "{rates:?}"
-        );
-    }
-}
-
-/// A server 30 ms away sends two segments for each ACK, and ACKs come 1.2 ms apart: that is not the rate of its line.
-/// The same segments without ACKs before them are.
-#[test]
-fn bursts_that_acks_release_are_not_spaced_by_the_line() {
-    for clocked in [true, false] {
-        let (mut t, mut rates) = (open(1, 9), Vec::new());
-        for i in 0..10 {
-            data(&mut t, 9, i * 1_460, 1_460, 40 * MS);
-        }
-        for i in 0..10u32 {
-            let last = 10 + 1_460 * if clocked { i + 1 } else { 10 };
-            let ack = header(Header::ACK, 2, last, 0);
-            let at = if clocked { 1_200_000 * u64::from(i) } else { 0 };
-            t.packet(0, 44 * MS + at, 52, &ack, QUIET);
-        }
-        for i in 0..20u32 {
-            let at = 74 * MS + 1_200_000 * u64::from(i / 2) + 5_000 * u64::from(i % 2);
-            rates.extend(data(&mut t, 9, (10 + i) * 1_460, 1_460, at).up);
-        }
-        assert_eq!(rates.is_empty(), clocked, "{rates:?}");
-        assert!(
-            rates.iter().skip(1).all(|&kbit| kbit == 20_000),
             "{rates:?}"
         );
     }

@@ -10,6 +10,9 @@
 /// arrived.
 const SHARE: f64 = 0.75;
 
+/// The largest window scale (RFC 7323 section 2.3).
+pub(super) const MAX_SHIFT: u8 = 14;
+
 /// The windows that one end offered, and whether the largest is a cap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
@@ -28,7 +31,7 @@ pub(crate) struct Window {
 impl Window {
     /// This end offers `window` bytes (scaled by `shift`) and has acknowledged everything before `acked`.
     pub(super) fn offered(&mut self, window: u16, shift: u8, acked: u64) {
-        let shift = shift.min(super::MAX_SHIFT);
+        let shift = shift.min(MAX_SHIFT);
         let bytes = u32::from(window) << shift;
         self.potential = 0xffff << shift;
         if bytes > self.largest {

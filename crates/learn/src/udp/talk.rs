@@ -8,7 +8,6 @@
 use swell_base::Dur;
 use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
-use super::Around;
 use crate::chunks::larger;
 use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::{PAIR_BYTES, Pairs};
@@ -35,6 +34,19 @@ const INITIAL: u32 = 1200;
 const BESIDE: u32 = 12;
 /// Delay of ACKs by receivers (RFC 9000 section 18.2: 25 ms), rounded up.
 const DELAYED_ACK: u64 = 40_000_000;
+
+/// State of the capture around a datagram.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    /// Length of the IP packet, bytes.
+    pub(crate) ip_len: u32,
+    /// Packets that have passed from its sender and to its receiver, of all flows.
+    pub(crate) passed: [u32; 2],
+    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
+    pub(crate) least_gap: u64,
+    /// Number of items that the model has room for, beyond those of every flow.
+    pub(crate) spare: usize,
+}
 
 /// The data of a turn in one direction.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,6 +9,16 @@ use super::*;
 
 const GROUP: u64 = 30;
 const SESSION: u64 = 300;
+const QUIET: u64 = 8;
+
+fn users(items: usize) -> Users {
+    let parameters = Parameters {
+        group_timeout: Dur::from_nanos(GROUP),
+        session_timeout: Dur::from_nanos(SESSION),
+        quiet: Dur::from_nanos(QUIET),
+    };
+    Users::new(&parameters, items)
+}
 
 /// A connection that carries its own number.
 fn kept(id: usize) -> Connection {
@@ -40,8 +50,8 @@ fn id(c: &Connection) -> usize {
 /// (client, class, groups of (think, connections that began)).
 type Begun = (u32, u8, Vec<(u64, Vec<usize>)>);
 
-/// Activity of a connection: its start, then its data times; the last is its end. Dropped ones are not
-/// kept.
+/// Activity of a connection: its start, then its data times, from the server and the client by turns; the last is its
+/// end. Dropped ones are not kept.
 #[derive(Clone, Debug)]
 struct Talk {
     client: u32,
@@ -87,8 +97,9 @@ fn plain(s: &Session) -> Plain {
 }
 
 fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
-    let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
+    let mut users = users(0);
     let mut places: Vec<Option<ConnectionIndex>> = vec![None; talks.len()];
+    let mut phases = vec![(Phase::Asked, 0); talks.len()];
     let mut done = Vec::new();
     for (at, i, step) in steps(talks) {
         let t = &talks[i];
@@ -96,8 +107,15 @@ fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
             (Step::Begin, _) => {
                 places[i] = Some(users.begin(t.client, t.class, at, &mut |s| done.push(s)));
             }
-            (Step::Data, Some(place)) => users.active(place, at),
+            (Step::Data, Some(place)) => {
+                users.active(place, at);
+                let (phase, from) = &mut phases[i];
+                *from = 1 - *from;
+                let to = phase.after(*from, true);
+                users.moves(place, phase, to);
+            }
             (Step::End, Some(place)) => {
+                users.moves(place, &mut phases[i].0, Phase::Over);
                 users.end(place, (!t.dropped).then(|| kept(i)), &mut |s| done.push(s));
             }
             _ => unreachable!("a connection begins first"),
@@ -120,19 +138,26 @@ fn defined(talks: &[Talk]) -> Vec<Plain> {
     begun.sort_by_key(|&i| (talks[i].data[0], i));
     for i in begun {
         let (t, at) = (&talks[i], talks[i].data[0]);
+        let before = |x: u64, c: usize| (x, c) < (at, i);
         let silence = current.get(&(t.client, t.class)).map(|&s| {
             let (_, group) = sessions[s].2.last().expect("a group");
-            let heard = group
-                .iter()
-                .flat_map(|&c| talks[c].data.iter().map(move |&x| (x, c)));
-            let before = heard.filter(|&(x, c)| (x, c) < (at, i)).map(|(x, _)| x);
-            (s, at - before.max().expect("a start"))
+            let heard = |c: usize| talks[c].data.iter().filter(move |&&x| before(x, c));
+            let last = group.iter().flat_map(|&c| heard(c)).max();
+            let silence = at - last.expect("a start");
+            let mut open = group.iter().copied().filter(|&c| {
+                let end = *talks[c].data.last().expect("a start");
+                !before(end, c)
+            });
+            // The first time is its start, the second data of the server.
+            let asked = open.clone().any(|c| heard(c).count() % 2 == 1);
+            let waits = asked || silence <= QUIET && open.next().is_some();
+            (s, silence, waits)
         });
         match silence {
-            Some((s, silence)) if silence <= GROUP => {
+            Some((s, silence, true)) if silence <= GROUP => {
                 sessions[s].2.last_mut().expect("a group").1.push(i);
             }
-            Some((s, silence)) if silence <= SESSION => sessions[s].2.push((silence, vec![i])),
+            Some((s, silence, _)) if silence <= SESSION => sessions[s].2.push((silence, vec![i])),
             _ => {
                 current.insert((t.client, t.class), sessions.len());
                 sessions.push((t.client, t.class, vec![(0, vec![i])]));
@@ -230,7 +255,7 @@ proptest! {
 #[test]
 fn sessions_are_cut_where_they_are_too_long() {
     for (items, most) in [(0, 2_000), (8_004, 2_001), (12_000, 3_000)] {
-        let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), items);
+        let mut users = users(items);
         let mut done = Vec::new();
         for i in 0..2 * most + 1 {
             let place = users.begin(1, 0, i as u64, &mut |s| done.push(s));
@@ -247,7 +272,7 @@ fn sessions_are_cut_where_they_are_too_long() {
 #[test]
 fn a_session_that_ends_by_itself_is_not_cut() {
     for (silence, cut) in [(SESSION, 1), (SESSION + 1, 0)] {
-        let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
+        let mut users = users(0);
         for at in [0; LEAST_HELD].into_iter().chain([silence]) {
             let place = users.begin(1, 0, at, &mut |_| {});
             users.end(place, Some(kept(0)), &mut |_| {});
@@ -259,7 +284,7 @@ fn a_session_that_ends_by_itself_is_not_cut() {
 /// Silent users are removed: memory grows with the number of users active at one time.
 #[test]
 fn the_silent_make_room() {
-    let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
+    let mut users = users(0);
     let mut done = 0;
     // One user per time unit, each checked now and then: at most 300 are within the time-out.
     for i in 0..20_000u64 {
@@ -280,7 +305,7 @@ fn the_silent_make_room() {
 /// its number and the host that it is measured as.
 #[test]
 fn an_open_connection_keeps_its_session() {
-    let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
+    let mut users = users(0);
     let mut done = Vec::new();
     let first = users.begin(7, 0, 0, &mut |s| done.push(s));
     users.tick(5_000, &mut |s| done.push(s));

@@ -1,11 +1,11 @@
 //! How long requests take and, where none finishes, what else was measured.
 
-use super::{Named, bounds, few};
+use super::bounds;
 use crate::chart::{Axis, Bar, BarChart, BarGroup, Curve, Shape, XyChart};
 use crate::data::{Condition, MeasureRow};
 use crate::human::{Quantity, count};
-use crate::page::{self, Cell, Figure, Table};
 use crate::palette::Role;
+use crate::parts::{Cell, Figure, Named, Table, few, slowdown};
 
 /// Whether requests were made, and none finished.
 fn none_finished(condition: &Condition) -> bool {
@@ -179,7 +179,7 @@ pub(crate) fn effects(
         let mut cells = vec![Cell::text(n.name).slot(n.slot)];
         cells.extend(rows.iter().map(|row| match ratio(row, i) {
             Some(r) => {
-                let (factor, interval) = page::slowdown(&r);
+                let (factor, interval) = slowdown(&r);
                 Cell::text(factor).small(interval)
             }
             None => Cell::text("–"),

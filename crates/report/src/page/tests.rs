@@ -292,7 +292,7 @@ fn what_never_finishes_is_drawn() {
     let mut data = sample::report(&NAMES);
     let worst = data.foregrounds[0].conditions.last_mut().unwrap();
     (worst.steps, worst.band, worst.watched) = (Vec::new(), Vec::new(), 58.0);
-    let named = crate::figures::named(&data, &data.foregrounds[0], &crate::slots(&data));
+    let named = crate::parts::named(&data, &data.foregrounds[0], &crate::slots(&data));
     let chart = crate::figures::cdf_chart(&named, "");
     let curve = chart.curves.last().unwrap();
     assert_eq!(curve.points.last(), Some(&(58.0, 0.0)));
@@ -375,7 +375,7 @@ fn timelines_of_a_picture_are_of_one_replication() {
         series.replication += 1;
     }
     let named: Vec<_> = (conditions.iter().zip(NAMES))
-        .map(|(condition, name)| crate::figures::Named {
+        .map(|(condition, name)| crate::parts::Named {
             name,
             slot: 1,
             role: crate::Role::Other,

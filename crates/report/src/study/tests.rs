@@ -61,6 +61,29 @@ fn study() -> Study {
 }
 
 #[test]
+fn the_headline_counts_the_claims_of_all_ledgers() {
+    let mut study = study();
+    let mut second = study.ledgers[0].clone();
+    second.columns = vec!["now".into(), "later".into()];
+    second.entries[0].rule = String::new();
+    second.entries[0].findings[1].verdict = Verdict::DoesNotHold;
+    study.ledgers.push(second);
+    assert_eq!(
+        sentences(&study),
+        [
+            "then: 1 of 1 claims hold, 0 in part, 0 not. now: 1 of 2 claims hold, 0 in part, 0 not, 1 not tested. \
+          later: 0 of 1 claims hold, 0 in part, 1 not."
+        ]
+    );
+    let page = study_html(&study);
+    assert!(
+        !page.contains("Rule: .") && page.contains("No rule: nothing here could answer it yet.")
+    );
+    study.ledgers.clear();
+    assert!(sentences(&study).is_empty());
+}
+
+#[test]
 fn the_page_has_the_ledger_first_and_every_number() {
     let page = study_html(&study());
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));

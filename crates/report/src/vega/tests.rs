@@ -88,7 +88,7 @@ fn a_distribution_function_has_the_steps_that_a_picture_shows() {
     let spec = of("cdf");
     let rows = rows(&spec);
     let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
-    let named = crate::figures::named(&data, &data.foregrounds[0], &[0, 1, 3]);
+    let named = crate::parts::named(&data, &data.foregrounds[0], &[0, 1, 3]);
     let axis = crate::figures::cdf_chart(&named, "").x;
     for n in &named {
         let own = rows

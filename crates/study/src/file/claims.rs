@@ -71,14 +71,8 @@ pub(super) fn ledgers(
         };
         let entries = mine().map(|claim| {
             let findings = columns().map(|(column, both)| {
-                if !asked(claim, column) || (claim.anchor && reference.is_none()) {
-                    return Finding::not_tested();
-                }
-                if let Some(why) = &claim.untested {
-                    return Finding {
-                        detail: why.clone(),
-                        ..Finding::not_tested()
-                    };
+                if let Some(why) = unasked(study, claim, column, reference.is_some()) {
+                    return because(why);
                 }
                 Finding {
                     pictures: shown_in(study, claim, column),
@@ -117,6 +111,32 @@ fn asked(claim: &Claim, column: &Column) -> bool {
     only.is_none_or(|c| c.contains(&column.name))
 }
 
+/// Why a claim is not evaluated in a column, if it is not.
+fn unasked(study: &StudyFile, claim: &Claim, column: &Column, compared: bool) -> Option<String> {
+    let only = claim.columns.as_deref().unwrap_or_default();
+    if !asked(claim, column) {
+        let mut others = study.column.iter().filter(|c| asked(claim, c));
+        let missing = match others.any(|c| is_run(study, c)) {
+            true => "",
+            false => ", which is not run here",
+        };
+        return Some(format!("asked of {} alone{missing}", only.join(", ")));
+    }
+    if claim.anchor && !compared {
+        let named = study.reference.as_ref().map_or("a reference", |r| &*r.name);
+        return Some(format!("about runs of {named}, which are not compared"));
+    }
+    claim.untested.clone()
+}
+
+/// The finding for a claim that is not tested for this reason.
+fn because(why: String) -> Finding {
+    Finding {
+        detail: why,
+        ..Finding::not_tested()
+    }
+}
+
 /// Measures without a number in some run of a column, for example the mean of no values.
 fn lacking<'s>(study: &'s StudyFile, numbers: &Numbers, column: usize) -> Vec<&'s str> {
     let mine = || numbers.rows.iter().filter(|r| r.place.0 == column);
@@ -144,23 +164,17 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
     };
     match decide(&asked.here, claim) {
         Ok(found) => beside(finding(claim, found)),
-        Err((_, Trouble::NotThere(why))) => beside(Finding {
-            detail: why,
-            ..Finding::not_tested()
-        }),
+        Err((_, Trouble::NotThere(why))) => beside(because(why)),
         Err((_, Trouble::Wrong(why))) => {
             // The rehearsal resolved every name. A name that is unknown now belongs to a measure without a number.
             let missed = |m: &&&str| why.contains(&format!("`{m}`"));
             if let Some(measure) = asked.lacking.iter().find(missed) {
-                return beside(Finding {
-                    detail: format!("a run has no number for {measure}"),
-                    ..Finding::not_tested()
-                });
+                return beside(because(format!("a run has no number for {measure}")));
             }
             let (id, name) = (&claim.id, &column.name);
             let text = format!("claim {id} could not be asked in {name}: {why}");
             doubts.push(Warning::warning(Code::ClaimFailed, text));
-            beside(Finding::not_tested())
+            beside(because(format!("it could not be asked: {why}")))
         }
     }
 }

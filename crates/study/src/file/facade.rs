@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use swell_base::{Code, Warning};
@@ -168,9 +169,22 @@ impl FileStudy {
             .filter(|g| !is_late(g))
             .cloned()
             .collect();
-        let found = match self.perform(&early, bencher, &options, progress, stop)? {
+        // Both passes tell of all runs.
+        let runs = self.groups.len() * usize::from(self.seeds);
+        let seconds = |groups: &[Arc<Group>]| groups.iter().map(|g| g.seconds).sum::<f64>();
+        let part = seconds(&early) / seconds(&self.groups).max(f64::MIN_POSITIVE);
+        let there = AtomicUsize::new(0);
+        let first = |p: Progress| {
+            there.store(p.kept, Ordering::Relaxed);
+            let share = p.share * part;
+            progress(Progress { runs, share, ..p });
+        };
+        let found = match self.perform(&early, bencher, &options, &first, stop)? {
             GridOutcome::Complete(numbers) => numbers,
-            other => return Ok(other),
+            GridOutcome::Interrupted { finished, .. } => {
+                return Ok(GridOutcome::Interrupted { finished, runs });
+            }
+            shard @ GridOutcome::Shard { .. } => return Ok(shard),
         };
         let ours = Numbers::ours(&self.compiled, &early, usize::from(self.seeds), &found);
         let all = self.groups.iter().map(|group| match is_late(group) {
@@ -183,7 +197,12 @@ impl FileStudy {
         })?;
         // The second pass has all lines, so that their plan is whole. The results of the first are in the table.
         options.fresh = false;
-        let ended = self.perform(&all, bencher, &options, progress, stop);
+        let performed = early.len() * usize::from(self.seeds) - there.load(Ordering::Relaxed);
+        let second = |p: Progress| {
+            let kept = p.kept.saturating_sub(performed);
+            progress(Progress { kept, ..p });
+        };
+        let ended = self.perform(&all, bencher, &options, &second, stop);
         let _ = self.performed.set(all);
         ended
     }
@@ -452,9 +471,13 @@ impl FileStudy {
         }
         doubts.extend(self.compiled.captures.doubts.iter().cloned());
         if self.seeds < 3 && !file.fixed {
+            // The study's own number, unless that is too few, too.
+            let more = if file.seeds < 3 { 5 } else { file.seeds };
             doubts.push(swell_base::Warning::warning(
                 Code::FewSeeds,
-                "with fewer than three seeds, intervals are missing or say little: use --seeds 5",
+                format!(
+                    "with fewer than three seeds, intervals are missing or say little: use --seeds {more}"
+                ),
             ));
         }
         let own = file.doubt.iter();

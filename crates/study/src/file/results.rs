@@ -88,6 +88,7 @@ impl Numbers {
             .collect();
         let line = |l: &Line| l.name.clone();
         View {
+            column: study.column[column].name.clone(),
             lines: study.line.iter().map(line).collect(),
             runs,
         }
@@ -167,6 +168,7 @@ pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
 /// The combinations of a column.
 #[derive(Clone, Debug)]
 pub(super) struct View {
+    column: String,
     lines: Vec<String>,
     /// Runs with the index of their line.
     runs: Vec<(usize, Map)>,
@@ -210,9 +212,22 @@ impl View {
             .filter(|run| fits(run));
         match (fitting.next(), fitting.next()) {
             (Some(run), None) => Ok(run),
-            (None, _) => script::not_there(format!("no run of `{name}` is there")),
+            (None, _) => script::not_there(self.missing(name, at)),
             _ => script::wrong(format!("several runs of `{name}` are there: say which")),
         }
+    }
+
+    /// Says which run is missing, or that all of the column are.
+    fn missing(&self, name: &str, at: &Map) -> String {
+        let column = &self.column;
+        if self.runs.is_empty() {
+            return format!("column {column} is not run here, and it needs `{name}` there");
+        }
+        let at = at.iter().map(|(key, value)| format!(", {key} {value}"));
+        format!(
+            "no run of `{name}`{} is there in column {column}",
+            at.collect::<String>()
+        )
     }
 
     /// Registers the functions for the runs of all columns: `run_in(column, line)`, `run_in(column, line, #{...})`,

@@ -23,6 +23,11 @@ pub(crate) fn comparison(c: &RunComparison) -> String {
         text.push('\n');
         text += &indented(&change(d), "  ", "    ");
     }
+    if !c.equal_tables.is_empty() {
+        let equal = format!("equal, bit for bit: {}", c.equal_tables.join(", "));
+        text.push('\n');
+        text += &indented(&equal, "  ", "    ");
+    }
     let first = shortened(&c.first, 10);
     let second = shortened(&c.second, 10);
     for own in &c.conditions {

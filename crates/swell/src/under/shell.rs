@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::cli::UnderArgs;
 use crate::fail::Fail;
-use crate::out;
+use crate::interrupt;
 
 /// The client's command.
 pub(super) struct Client {
@@ -15,15 +14,15 @@ pub(super) struct Client {
 
 impl Client {
     /// The given command, or else a shell, whose files go to `scratch`.
-    pub fn of(args: &UnderArgs, scratch: &Path) -> Result<Client, Fail> {
-        if !args.command.is_empty() {
+    pub fn of(command: &[String], background: &str, scratch: &Path) -> Result<Client, Fail> {
+        if !command.is_empty() {
             return Ok(Client {
-                argv: args.command.clone(),
+                argv: command.to_vec(),
                 environment: BTreeMap::new(),
             });
         }
         let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".into());
-        shell_of(&shell, &args.link.background, scratch)
+        shell_of(&shell, background, scratch)
     }
 }
 
@@ -37,7 +36,7 @@ fn shell_of(shell: &str, background: &str, scratch: &Path) -> Result<Client, Fai
     let prompt = format!("[under {quoted}] ");
     let file = |name: &str, text: String| -> Result<String, Fail> {
         let path = scratch.join(name);
-        out::write(&path, text.as_bytes())?;
+        interrupt::write(&path, text.as_bytes())?;
         Ok(path.display().to_string())
     };
     let (argv, environment) = match kind {

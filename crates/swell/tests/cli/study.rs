@@ -266,8 +266,8 @@ fn options_are_in_the_help_of_studies_that_have_them() {
         }
     }
     assert_eq!(
-        there, 7,
-        "filler has one, harpoon two, router three, sensitivity one"
+        there, 9,
+        "filler has one, harpoon two, router three, sensitivity three"
     );
     let bad = run(&dir, &["study", "filler", "--quick", "--with", "minutes=0"]);
     assert_eq!(bad.status.code(), Some(2));
@@ -360,7 +360,7 @@ fn the_spectrum_is_of_applications_that_are_known() {
     assert_eq!(out.status.code(), Some(2));
     let said = text(&out.stderr);
     assert!(
-        said.contains("no column is called `5kB`; columns: 4kB, 1MB, voice"),
+        said.contains("no column is called `5kB`; columns: 4kB, 1MB, page, stream, voice"),
         "{said}"
     );
 }

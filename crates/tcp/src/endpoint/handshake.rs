@@ -2,7 +2,8 @@
 
 use swell_base::{Flags, Segment, Stamps, Time};
 
-use super::{Endpoint, State, pending};
+use super::Endpoint;
+use crate::front::{State, pending};
 use crate::receiver::millis;
 
 impl Endpoint {

@@ -2,7 +2,8 @@
 
 use swell_base::{Flags, SackBlocks, Segment, Stamps, Time};
 
-use super::{ECT0, Endpoint, LONGEST_SILENCE, State};
+use super::{ECT0, Endpoint, LONGEST_SILENCE};
+use crate::front::State;
 use crate::receiver::ticks;
 use crate::sender::Out;
 

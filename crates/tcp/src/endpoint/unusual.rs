@@ -2,7 +2,8 @@
 
 use swell_base::{Flags, SackBlocks, Segment, Time};
 
-use super::{Endpoint, State, pending};
+use super::Endpoint;
+use crate::front::{State, pending};
 
 impl Endpoint {
     /// Processes segments with SYN or RST, and all segments outside the open state.

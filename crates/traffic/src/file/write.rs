@@ -144,6 +144,15 @@ fn session(out: &mut String, s: &Session) -> std::fmt::Result {
     Ok(())
 }
 
+/// Bytes of a session's text.
+pub(super) fn length(s: &Session) -> usize {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = session(&mut text, s);
+    // A comma and a line break follow it.
+    text.len() + 2
+}
+
 fn wire(out: &mut String, w: &Wire) -> std::fmt::Result {
     if w.ipv6 {
         out.push_str(",\"ipv6\":true");

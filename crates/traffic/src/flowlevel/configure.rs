@@ -13,6 +13,7 @@ mod doubts;
 mod exchanges;
 mod headers;
 mod inversion;
+mod moments;
 mod popularity;
 mod released;
 mod repeats;
@@ -22,7 +23,6 @@ mod timeline;
 mod udp;
 
 use connections::Connections;
-pub(super) use doubts::ENOUGH;
 use doubts::{Doubtful, doubts};
 use released::Released;
 use repeats::Repeats;

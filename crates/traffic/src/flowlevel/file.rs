@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
 use super::histogram::{Bucket, Histogram, LAST_BUCKET, range_of};
-use super::merge::MAX_INTERVALS;
 use super::model::{
-    FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, RatesBySize, Sampled, TcpSessions,
-    UdpKind, UdpSources, size_class,
+    FlowModel, FlowTotals, Interval, LARGE, MAX_INTERVALS, Popularity, Profile, RatesBySize,
+    Sampled, TcpSessions, UdpKind, UdpSources, size_class,
 };
 use super::{Sizes, record::nanos};
 use crate::file::{MAX_BYTES, ModelError, ZSTD_MAGIC};

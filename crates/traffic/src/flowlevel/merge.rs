@@ -2,11 +2,8 @@
 
 use swell_base::{Code, Warning};
 
-use super::model::{FlowModel, Interval, Popularity, Sampled, UdpSources};
+use super::model::{FlowModel, Interval, MAX_INTERVALS, Popularity, Sampled, UdpSources};
 use super::record::nanos;
-
-/// Maximum number of intervals in a model.
-pub(super) const MAX_INTERVALS: usize = 200_000;
 
 /// Why two models cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,9 +5,15 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
 use super::law::{Law, Sizes};
-use super::play::Playback;
+use super::playback::Playback;
 use super::record::nanos;
 use crate::model::Provenance;
+
+/// Maximum number of intervals in a model.
+pub(super) const MAX_INTERVALS: usize = 200_000;
+/// Connections per interval above which nearly all intervals have their volume within 5 %
+/// (docs/flow-model.md).
+pub(super) const ENOUGH: u64 = 200;
 
 /// Which arithmetic made a model and plays it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

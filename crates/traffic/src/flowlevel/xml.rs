@@ -9,8 +9,9 @@ use swell_base::{Code, Dur, Stream, Warning};
 
 use super::histogram::Histogram;
 use super::law::{Law, Sizes};
-use super::merge::MAX_INTERVALS;
-use super::model::{FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions};
+use super::model::{
+    FlowModel, FlowTotals, Interval, MAX_INTERVALS, Popularity, Profile, TcpSessions,
+};
 use super::record::nanos;
 use crate::file::MAX_BYTES;
 use crate::model::Provenance;

@@ -4,8 +4,10 @@
 )]
 
 use super::*;
+use crate::Session;
 use crate::testing::{any_model, model, session};
 use proptest::prelude::*;
+use swell_base::Rate;
 
 fn hundred() -> Model {
     // Sessions are concentrated at the start and at the end: two of three are in the first and last
@@ -294,4 +296,40 @@ fn the_beginning_carries_what_the_end_does() {
     let mean = m.rates()[1] / 8.0 * f64::from(seeds as u32);
     assert!((first / mean - 1.0).abs() < 0.05, "{}", first / mean);
     assert!((last / mean - 1.0).abs() < 0.05, "{}", last / mean);
+}
+
+/// A user who is there for most of the recording comes once at a time: exactly one recording later, and once at the
+/// beginning, even where a slow network makes it last for several recordings.
+#[test]
+fn lasting_sessions_follow_each_other() {
+    let think = |mut s: Session, seconds: u64| {
+        let mut second = s.groups[0].clone();
+        second.think = Dur::from_secs(seconds);
+        s.groups.push(second);
+        s
+    };
+    let sessions = vec![
+        think(session(0, Dur::ZERO, 50_000), 9),
+        think(session(0, Dur::ZERO, 50_000), 1),
+    ];
+    let m = model(Dur::from_secs(10), sessions);
+    let slow = Network {
+        rates: [Some(Rate::from_bps(8_000)); 2],
+        ..Network::default()
+    };
+    for seed in 0..20 {
+        let knobs = Knobs::default();
+        let s = Schedule::draw(&m, &knobs, seed, Dur::from_secs(40), &slow).unwrap();
+        assert_eq!(s.lasting, [true, false]);
+        let starts: Vec<Time> = (s.starts.iter())
+            .filter(|s| s.session == 0)
+            .map(|s| s.at)
+            .collect();
+        assert_eq!(starts.len(), 4);
+        assert!(starts.windows(2).all(|w| w[1].since(w[0]) == m.duration));
+        // Over 50 s each, of which the short ones have several at once.
+        let entered = |which: u32| s.entered.iter().filter(|e| e.session == which).count();
+        assert_eq!(entered(0), 1);
+        assert!(entered(1) > 3);
+    }
 }

@@ -27,6 +27,30 @@ fn what_fits_is_left_alone() {
     assert_eq!(m.thinned(12_000, 1), m);
 }
 
+/// A budget of items does not limit the text: sessions of a scan have few items each.
+#[test]
+fn what_is_dropped_for_the_text_of_a_model_is_stood_for() {
+    let m = heavy();
+    let whole = m.to_json().len();
+    for most in [whole, whole / 2] {
+        let mut thinner = Thinner::new(usize::MAX, 1);
+        m.sessions.iter().for_each(|s| thinner.push(s.clone()));
+        assert!(thinner.fit(most));
+        let (sessions, thinning) = thinner.finish();
+        assert_eq!(thinning.map(|t| t.kept), Some(sessions.len() as u64));
+        let kept = Model {
+            sessions,
+            ..m.clone()
+        };
+        let text = kept.to_json().len();
+        assert!(most / 2 < text && text <= most, "{text} of {most}");
+        assert!((bytes(&kept) / bytes(&m) - 1.0).abs() < 1e-6);
+    }
+    let mut thinner = Thinner::new(usize::MAX, 1);
+    m.sessions.iter().for_each(|s| thinner.push(s.clone()));
+    assert!(!thinner.fit(2 * whole));
+}
+
 #[test]
 fn counts_and_bytes_are_met_and_the_largest_stay() {
     let m = heavy();

@@ -69,9 +69,23 @@ fn a_run_does_not_differ_from_itself() {
     let c = of(&one, &one);
     assert!(c.changes.is_empty() && c.paired);
     assert_eq!(c.differs, Answer::No, "{c:?}");
+    assert!(c.equal_tables.contains(&"requests".to_owned()), "{c:?}");
     let ratios = c.conditions.iter().flat_map(|own| &own.judged);
     assert!(ratios.clone().count() > 0);
     assert!(ratios.clone().all(|j| j.ratio.value == 1.0 && j.equal));
+}
+
+/// A key that changes nothing leaves the tables as they are, and other seeds do not.
+#[test]
+fn tables_that_are_equal_bit_for_bit_are_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = results(scratch.path(), "10Mbit", 1, 1);
+    let again = results(&scratch.path().join("again"), "10Mbit", 1, 1);
+    let tables = of(&one, &again).equal_tables;
+    assert!(tables.is_sorted() && tables.len() > 2, "{tables:?}");
+    let other = results(scratch.path(), "10Mbit", 2, 1);
+    let others = of(&one, &other).equal_tables;
+    assert!(!others.contains(&"requests".to_owned()), "{others:?}");
 }
 
 #[test]

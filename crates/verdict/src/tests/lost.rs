@@ -29,3 +29,40 @@ fn traffic_that_is_lost_though_there_is_room_shows_no_absence_of_harm() {
         "{said}"
     );
 }
+
+/// Datagrams of a model for which 8 Mbit/s were asked, on a link of 10 Mbit/s. They are not sent again.
+#[test]
+fn a_model_of_datagrams_that_offers_twice_as_much_misses_its_load() {
+    let mut results = results(10, |_, _| 1.0);
+    let text =
+        super::experiment(10).replace("rate = \"8Mbit\"", "rate = \"8Mbit\"\nload = \"offered\"");
+    results.experiment.background = file::read(&text, "x").unwrap().background;
+    for run in &mut results.runs {
+        let link = &mut run.observed.links[0];
+        let bytes = [16e6, 9.9e6].map(|bps: f64| (bps / 8.0 * link.duration) as u64);
+        [link.arrived[1], link.departed[1]] = bytes;
+    }
+    let mut withheld = |unyielding| {
+        let measured = swell_experiment::store::Measured {
+            down_bps: 8e6,
+            down_bps_each: vec![8e6],
+            target_bps: Some(8e6),
+            sessions: Some(1.0),
+            unyielding,
+            ..swell_experiment::store::Measured::default()
+        };
+        results.manifest.measured.insert("learnt".into(), measured);
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        let compared = v.comparisons.iter().map(|c| c.withheld.join("; "));
+        std::iter::once(v.backgrounds[2].withheld.join("; "))
+            .chain(compared)
+            .collect::<Vec<String>>()
+    };
+    let said = "8.00 Mbit/s of learnt were requested down and 16.00 offered";
+    let all = withheld(true);
+    assert!(
+        all.len() > 1 && all.iter().all(|w| w.contains(said)),
+        "{all:?}"
+    );
+    assert!(!withheld(false)[0].contains("requested"));
+}

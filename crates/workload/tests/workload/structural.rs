@@ -498,3 +498,45 @@ fn paths_are_played_as_they_are() {
         );
     }
 }
+
+/// A session that lasts begins only when its predecessor has ended, however slow the network is. Others, and other
+/// copies, begin at their times.
+#[test]
+fn a_user_who_stays_does_not_come_twice() {
+    let groups = || {
+        let exchange = Exchange::Sequential(vec![turn(100, 5_000, 1_000, 0)]);
+        vec![Group {
+            think: Dur::ZERO,
+            connections: vec![connection(Dur::ZERO, exchange)],
+        }]
+    };
+    for (lasting, copies, expected) in [
+        // Each takes 5 s and two round trips of 20 ms.
+        (true, [0, 0, 0], [1_000, 6_040, 11_080]),
+        (true, [0, 1, 0], [1_000, 2_000, 6_040]),
+        (false, [0, 0, 0], [1_000, 2_000, 3_000]),
+    ] {
+        let starts = (1..).zip(copies).map(|(second, copy)| Start {
+            at: Time::ZERO + Dur::from_secs(second),
+            session: 0,
+            copy,
+        });
+        let schedule = Schedule {
+            starts: starts.collect(),
+            lasting: vec![lasting],
+            ..Schedule::default()
+        };
+        let machine = Structural::new(Arc::new(model(groups())), &schedule);
+        let mut net = Ideal::new(machine, DELAY);
+        let flows = net.run(Dur::from_secs(1_000));
+        let mut begun: Vec<u64> = flows
+            .iter()
+            .map(|r| match r {
+                Record::Flow(f) => ms(f.start),
+                Record::Request(r) => panic!("a background left a request: {r:?}"),
+            })
+            .collect();
+        begun.sort_unstable();
+        assert_eq!(begun, expected, "{lasting} {copies:?}");
+    }
+}

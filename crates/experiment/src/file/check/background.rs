@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::Rate;
 
-use super::super::read::{suggest, unknown_name};
+use super::super::names::{suggest, unknown_name};
 use super::super::{File, RateSpec, Stack};
-use super::Findings;
+use crate::file::findings::Findings;
 use crate::kinds::{Part, Role, Slot};
 
 /// The backgrounds by name; of several with a name, the first.

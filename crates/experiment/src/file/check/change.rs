@@ -2,7 +2,8 @@
 
 use swell_base::{Direction, Dur, Rate};
 
-use super::{Findings, LONGEST, loss, qdisc};
+use super::qdisc;
+use crate::file::findings::{Findings, LONGEST, loss};
 use crate::file::{Change, File, LinkKeys};
 
 /// Minimum interval of a schedule of changes.

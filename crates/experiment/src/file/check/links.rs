@@ -2,11 +2,15 @@
 
 use std::ops::RangeInclusive;
 
-use swell_base::{Dur, Rate};
+use swell_base::{Bytes, Dur, Rate};
 
 use super::super::preset::MOST_LINKS;
 use super::super::{File, LinkKeys, LinkOverrides, Preset};
-use super::{Findings, OVERHEAD, loss, qdisc};
+use super::qdisc;
+use crate::file::findings::{Findings, loss};
+
+/// Maximum overhead per packet, limited by 16 bits. It is more than any link layer adds.
+const OVERHEAD: Bytes = Bytes(65_535);
 
 /// Allowed number of links of each kind in a preset.
 const SIZE: RangeInclusive<u32> = 1..=MOST_LINKS as u32;

@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
-use super::Findings;
+use crate::file::findings::Findings;
 use crate::file::qdisc::Qdisc;
 
 /// Size of a full packet on an Ethernet.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use swell_base::{Direction, Dur, Rate};
 
 use super::super::{File, Hop, Queue, queues};
-use super::Findings;
+use crate::file::findings::Findings;
 use crate::kinds::{Asked, Part};
 
 /// The links, and their highest rates over the run.

@@ -1,9 +1,9 @@
 //! Paths over links that are not there, or that lead nowhere.
 
-use super::super::read::unknown_name;
+use super::super::names::unknown_name;
 use super::super::route::crossed;
 use super::super::{File, NamedLink, Route};
-use super::Findings;
+use crate::file::findings::Findings;
 
 pub(super) fn check(file: &File, found: &mut Findings) {
     let links = file.links();

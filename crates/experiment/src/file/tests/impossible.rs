@@ -178,3 +178,33 @@ fn a_managed_queue_holds_a_full_packet() {
         assert_eq!(found[0].0, format!("network.change[0].{key}"));
     }
 }
+
+/// A link has a single tap.
+#[test]
+fn tables_of_the_same_tap_are_not_kept_together() {
+    let greedy = "[[background]]\nname = \"g\"\nkind = \"greedy\"\n";
+    let text = |keep: &str| format!("{BEGIN}{greedy}[run.keep]\n{}\n", keep.replace("; ", "\n"));
+    for (keep, key) in [
+        ("rtts = true; packets = true", "run.keep.rtts"),
+        ("gaps = true; packets = true", "run.keep.gaps"),
+        ("gaps = true; waterfall = true", "run.keep.gaps"),
+        ("rtts = true; records = {}", "run.keep.rtts"),
+        ("packets = true; records = {}", "run.keep.records"),
+    ] {
+        let found = keyed(&text(keep));
+        assert!(found.iter().any(|f| f.0 == key), "{keep}: {found:?}");
+    }
+    // Round trips and gaps come from the same packets.
+    read(&text("rtts = true; gaps = true"), "x.toml").unwrap();
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
+    let text = GOOD
+        .replace("rate = \"20Mbit\"", "raet = \"20Mbit\"")
+        .replace("replications", "replication")
+        .replace("kind = \"poisson\"", "kind = \"poison\"");
+    let problems = read(&text, "x.toml").unwrap_err().problems;
+    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+    assert_eq!(lines, [4, 23, 26]);
+}

@@ -563,17 +563,6 @@ fn mistakes_in_disciplines_transports_and_backgrounds_are_shown_where_they_stand
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
-    let text = GOOD
-        .replace("rate = \"20Mbit\"", "raet = \"20Mbit\"")
-        .replace("replications", "replication")
-        .replace("kind = \"poisson\"", "kind = \"poison\"");
-    let problems = read(&text, "x.toml").unwrap_err().problems;
-    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
-    assert_eq!(lines, [4, 23, 26]);
-}
-
-#[test]
 fn nothing_in_a_damaged_file_panics() {
     let mut rng = swell_base::Stream::new(1, "damage");
     let words = [

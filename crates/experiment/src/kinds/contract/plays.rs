@@ -1,11 +1,13 @@
 //! Traffic in a run, fully specified: [`Plays`], and what its methods take and give.
 
-use swell_base::{Dur, Rate, Warning};
+use swell_base::{Dur, Warning};
 use swell_path::LinkConfig;
 
-use super::{Machine, Program, Role};
-use crate::backend::{Offered, RunError};
+use super::{Machine, Program};
+use crate::error::RunError;
+use crate::file::PathProperties;
 use crate::observe::Observations;
+use crate::role::Role;
 
 /// What a part must know about its run.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +28,6 @@ pub struct Setting<'r> {
     pub way: PathProperties,
     /// The number of its first independent source; other parts have the lower numbers.
     pub first_source: u32,
-}
-
-/// Properties of the path of a part.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathProperties {
-    /// Lowest rates, from its clients and towards them.
-    pub rates: [Rate; 2],
-    /// Round-trip propagation delay, without access paths.
-    pub round_trip: Dur,
 }
 
 impl Setting<'_> {
@@ -94,10 +87,9 @@ pub(crate) trait Plays {
     /// If it cannot be built.
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError>;
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
-    /// simulator supports it.
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        let _ = start;
+    /// Its workload over kernel sockets, as a foreground; `None` if only the simulator supports it.
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
+        let _ = at;
         None
     }
 
@@ -167,4 +159,24 @@ pub(crate) trait Plays {
 
     /// The figures that made-up runs assume for a background.
     fn plausible(&self, at: &Setting<'_>) -> Plausible;
+}
+
+/// The rate that a background offers, up and down, network-layer bits per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offered {
+    /// Mean over all draws.
+    pub mean: [f64; 2],
+    /// Rate of this draw between the end of the warm-up and the end of the run.
+    pub drawn: [f64; 2],
+}
+
+impl Offered {
+    /// The sum of both.
+    pub fn with(self, other: Offered) -> Offered {
+        let sum = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
+        Offered {
+            mean: sum(self.mean, other.mean),
+            drawn: sum(self.drawn, other.drawn),
+        }
+    }
 }

@@ -26,15 +26,16 @@ use super::contract::{
     Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
 };
 use super::packets::own_seed;
-use crate::backend::{Offered, RunError};
-use crate::file::check::Findings;
+use crate::error::RunError;
+use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
+use crate::kinds::contract::Offered;
 use crate::measure::{Better, Measure, Source};
 use crate::observe::Observations;
 use crate::simulate::transport::tcp;
 
 /// A tool that estimates the available bandwidth of its path down, or its capacity, again and again. Each estimate is
-/// compared with what the links had free meanwhile, or could carry. Simulated only.
+/// compared with what the links had free meanwhile, or could carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
@@ -150,11 +151,6 @@ impl Keys for Probe {
     }
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
-        at.simulated_only(
-            "probes are simulated only",
-            "write backend = \"simulated\", or run the tool itself as kind = \"program\"",
-            found,
-        );
         if self.capacity == Some(Rate::default()) {
             found.add(
                 at.key("capacity"),
@@ -212,6 +208,10 @@ impl Keys for Probe {
 
 impl Plays for ProbeTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        Ok(self.over_sockets(at))
+    }
+
+    fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
         let capacity = self.probe.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
         let machine = Prober {
             estimator: self.probe.estimator(capacity),
@@ -232,7 +232,7 @@ impl Plays for ProbeTraffic {
             rest: Dur::ZERO,
             round: 0,
         };
-        Ok(Some((Box::new(machine), tcp(&TcpSettings::default()))))
+        Some((Box::new(machine), tcp(&TcpSettings::default())))
     }
 
     fn offered(&self, _: &Setting<'_>) -> Result<Option<Offered>, RunError> {

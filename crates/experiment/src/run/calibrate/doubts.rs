@@ -2,7 +2,8 @@
 
 use swell_base::{Code, Direction, Rate, Warning};
 
-use super::{DOUBTFUL, Job, Rates, Search, Site, Try};
+use super::super::options::Rates;
+use super::{DOUBTFUL, Job, Search, Site, Try};
 use crate::backend::Offered;
 use crate::file::{Background, Change, Queue, queues};
 use crate::kinds::{MOST_COPIES, Part};
@@ -26,7 +27,10 @@ const ASTRAY: f64 = 0.25;
 pub(super) fn of(site: &Site<'_>, job: &Job<'_>, best: &Try, measured: &Measured) -> Vec<Warning> {
     let name = job.background.name();
     let mut doubts: Vec<Warning> = missed(name, &job.search, best).into_iter().collect();
-    if doubts.is_empty() && job.background.fixed_bps(site.known).is_some() {
+    // What datagrams offer beyond the request is lost, and what arrives hides it.
+    let of_datagrams = job.unyielding && job.search.offered && job.search.target.is_some();
+    let fixed = doubts.is_empty() && job.background.fixed_bps(site.known).is_some();
+    if fixed || of_datagrams {
         doubts.extend(astray(name, job.offered(best.pace)));
     }
     if job.unyielding && best.lost > LOSSY {

@@ -281,3 +281,28 @@ fn a_model_of_datagrams_is_measured_for_losses() {
     let names: Vec<&str> = plan.to_measure().iter().map(|b| b.name()).collect();
     assert_eq!(names, ["learnt", "calls"]);
 }
+
+/// What is said of the energy of a background with these keys, in runs of this length.
+fn of_energy(keys: &str, seconds: u32) -> Vec<String> {
+    let text = format!(
+        "name = \"energy\"\n[network]\nrate = \"50Mbit\"\ndelay = \"10ms\"\nrtt = \"40ms\"\n\
+         [[foreground]]\nname = \"nothing\"\nkind = \"none\"\n\
+         [[background]]\nname = \"raised\"\n{keys}\n\
+         [run]\nreplications = 1\nwarmup = \"2s\"\nduration = \"{seconds}s\"\n"
+    );
+    let manifest = simulated(&text);
+    let told = said(&manifest, Code::EnergyMissed);
+    told.into_iter().map(str::to_owned).collect()
+}
+
+/// Packets of a schedule have the energy that was asked for, also if it is so much that the wavelet leaks far more than
+/// beside 6 dB. A run too short to know says nothing.
+#[test]
+fn energy_that_a_background_has_is_not_doubted() {
+    let poisson = "kind = \"poisson\"\nrate = \"8Mbit\"\npacket = \"250B\"";
+    let at = |energy: &str, seconds| of_energy(&format!("{poisson}\nenergy = {energy}"), seconds);
+    let none = Vec::<String>::new();
+    assert_eq!(at("{ at = \"32ms\", db = 6 }", 60), none);
+    assert_eq!(at("{ at = \"256ms\", db = 20 }", 60), none);
+    assert_eq!(at("{ at = \"256ms\", db = 6 }", 8), none);
+}

@@ -13,7 +13,7 @@ fn done(plan: &Plan, options: &Options) -> RunOutcome {
 /// All files of a directory except locks and the manifest, by name.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
-    let name = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().into_owned();
+    let name = |p: &std::path::PathBuf| p.file_name().unwrap().to_string_lossy().into_owned();
     let kept = entries.filter(|p| name(p) != LOCK && name(p) != Manifest::FILE);
     let mut all: Vec<_> = kept
         .map(|p| (name(&p), std::fs::read(&p).unwrap_or_default()))

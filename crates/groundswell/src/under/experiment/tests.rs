@@ -1,6 +1,7 @@
 use swell_experiment::Plan;
 
 use super::*;
+use crate::under::options::title;
 
 /// A link with this background, rate and load.
 fn link(background: &str, [rate, load]: [Option<&str>; 2]) -> Link {
@@ -45,6 +46,15 @@ fn a_bridge_stands_for_a_day_with_any_background() {
             panic!("{problems}");
         }
     }
+}
+
+/// The page, the JUnit suite and the tables of a run have this name.
+#[test]
+fn a_run_is_named_after_what_it_tests() {
+    let text = typed(link("access-link", [None; 2]), None);
+    let file: Table = text.parse().unwrap();
+    assert_eq!(file["name"].as_str(), Some("true under access-link"));
+    Plan::resolve(&text, "under", Path::new(".")).unwrap();
 }
 
 #[test]

@@ -2,15 +2,10 @@
 
 use swell_base::{Code, Warning};
 
-use super::super::merge::MAX_INTERVALS;
-use super::super::model::FlowModel;
+use super::super::model::{ENOUGH, FlowModel, MAX_INTERVALS};
 
 /// Numbers of connections with a larger relative standard error are doubtful.
 const COARSE: f64 = 0.05;
-
-/// Connections per interval above which nearly all intervals have their volume within 5 %
-/// (docs/flow-model.md).
-pub(in super::super) const ENOUGH: u64 = 200;
 
 /// One late record in so many does not change a model noticeably.
 const MANY_LATE: u64 = 100;

@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 
 use super::super::model::FlowTotals;
 use super::super::record::{DYNAMIC, Record, Uniflow, server_by_port};
+use super::moments::Moments;
 use super::table::Table;
-use super::udp::Moments;
 
 /// Maximum time from a request's last datagram to the first of its answer, and between two records of one flow,
 /// nanoseconds: the initial time-out of DNS resolvers (`resolv.conf(5)`).

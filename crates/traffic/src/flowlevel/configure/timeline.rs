@@ -3,8 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use super::super::merge::MAX_INTERVALS;
-use super::super::model::Interval;
+use super::super::model::{Interval, MAX_INTERVALS};
 use super::super::record::nanos;
 use super::{Options, Start};
 

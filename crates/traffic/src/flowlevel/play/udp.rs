@@ -14,8 +14,9 @@ use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::law::{Law, permuted};
 use super::super::model::{FlowModel, UdpKind, UdpSources};
+use super::super::playback::Playback;
 use super::arrivals::{Arrivals, RoundSlot};
-use super::{Playback, law_of, whole};
+use super::{law_of, whole};
 
 /// Minimum spacing of a source's datagrams, in microseconds.
 const LEAST: f64 = 1.0;
