@@ -7,7 +7,6 @@ use crate::hosts::Sample;
 use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
-use crate::users::Phase;
 
 /// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
 /// to 64 s.
@@ -68,16 +67,16 @@ impl Learner {
         };
         let state = std::mem::replace(&mut s.state, State::Closed(Box::new(ended)));
         let (hosts, place) = (s.hosts, s.place.take());
-        if let Some(place) = place {
-            self.users.moves(place, &mut s.phase, Phase::Over);
-        }
         let ipv6 = s.key.ipv6();
+        let mut last = s.last;
         let connection = match state {
             State::Asked(a) => {
+                last = a.at;
                 let t = a.tracked(self.options.parameters.quiet.as_nanos());
                 self.tcp_connection(&t, hosts, ipv6)
             }
             State::Tcp(t) => {
+                last = t.last_active();
                 self.granted -= t.chunks.granted();
                 self.tcp_connection(&t, hosts, ipv6)
             }
@@ -137,8 +136,9 @@ impl Learner {
         };
         if let Some(place) = place {
             let thinner = &mut self.thinner;
-            self.users
-                .end(place, connection, &mut |session| thinner.push(session));
+            self.users.end(place, connection, last, &mut |session| {
+                thinner.push(session)
+            });
         }
     }
 

@@ -19,7 +19,7 @@ use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::{Around, Flow as UdpFlow};
-use crate::users::{Phase, Users};
+use crate::users::Users;
 
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 const MAX_DATAGRAM: u32 = 65_507;
@@ -78,7 +78,7 @@ impl Learner {
             table: Table::new(),
             turn: 0,
             hosts,
-            users: Users::new(&p, budget),
+            users: Users::new(p.group_timeout, p.session_timeout, budget),
             thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
             passing: Passing::default(),
@@ -342,12 +342,10 @@ impl Learner {
         self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
-        if let Some(place) = place {
-            if news.data {
-                self.users.active(place, self.now);
-            }
-            let phase = t.phase(s.phase.after(from, h.payload > 0));
-            self.users.moves(place, &mut s.phase, phase);
+        if news.data
+            && let Some(place) = place
+        {
+            self.users.active(place, self.now);
         }
         self.passing
             .add(self.now, usize::from(!left), news.sent, news.lost);
@@ -489,8 +487,6 @@ impl Learner {
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
-            let phase = s.phase.after(from, true);
-            self.users.moves(place, &mut s.phase, phase);
         }
         from_a == s.a_is_left
     }
@@ -535,7 +531,6 @@ impl Learner {
             a_is_left: from_a == source_is_left,
             hosts: if client_sent { [src, dst] } else { [dst, src] },
             place: None,
-            phase: Phase::Asked,
         };
         self.table.insert(slot)
     }

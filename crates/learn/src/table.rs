@@ -9,7 +9,7 @@ use swell_capture::{Packet, Tcp as Header};
 use crate::addresses::{MAPPED, bits};
 use crate::tcp::{MAX_JUMP, Tracked};
 use crate::udp::Flow as UdpFlow;
-use crate::users::{ConnectionIndex, Phase};
+use crate::users::ConnectionIndex;
 
 /// Both ends of a flow, the smaller one first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,7 +51,6 @@ pub(crate) struct Slot {
     pub(crate) a_is_left: bool,
     pub(crate) hosts: [u32; 2],
     pub(crate) place: Option<ConnectionIndex>,
-    pub(crate) phase: Phase,
 }
 
 /// A SYN without an answer so far.

@@ -12,7 +12,6 @@ use crate::chunks::{Chunks, Data, Idle};
 use crate::clock::LEAST_GAP;
 use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
-use crate::users::Phase;
 
 mod acks;
 mod around;
@@ -166,14 +165,11 @@ impl Tracked {
         self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
-    /// What the user expects, where that was `phase` by the data alone. A client that closes after the answer does not
-    /// wait for the server to close, too.
-    pub(crate) fn phase(&self, phase: Phase) -> Phase {
-        let answered = phase == Phase::Answered;
-        match self.closed() || self.halves[1].fin || self.halves[0].fin && answered {
-            true => Phase::Over,
-            false => phase,
-        }
+    /// When data passed last, or the handshake.
+    pub(crate) fn last_active(&self) -> u64 {
+        let data = self.halves.iter().filter_map(Half::last_at).max();
+        let tried = self.syns.last().copied().unwrap_or(self.start);
+        data.max(self.opened).unwrap_or(tried).max(tried)
     }
 
     /// The initial sequence number of the client, if seen.

@@ -1,21 +1,20 @@
 //! Users, sessions and request-response groups (Swing, section III: Vishwanath & Vahdat).
 //!
 //! A user is a client host in one application class. A connection belongs to the user's current group if
-//! it starts within the group time-out of that group's last activity, while the user still waits for an answer.
-//! Otherwise it opens a new group, and after a silence longer than the session time-out a new session.
-//! "Activity" is data or the handshake.
-//! A user waits as long as a connection of the group is open whose client has sent last, or has received data a moment
-//! ago ([`Phase`]). Swing has only the time-out. But who opens one connection after the other waits for each: at fixed
-//! times after each other they would pile up on a slower link.
+//! it starts within the group time-out of that group's last activity. Otherwise it opens a new group, and
+//! after a silence longer than the session time-out a new session. "Activity" is data or the handshake.
+//! A group is split where all its connections before are over: who opens one connection after the other waits for each.
+//! Swing has only the time-out. But at fixed times after each other, such connections would pile up on a slower link.
 //! Swing takes the FIN instead, but a server that keeps an idle connection open for a minute does not mean
 //! a busy user. A replayed group ends with its last data, too. If data pass on a connection after the next
 //! group has begun, [`Connection::overlap`] records the connection's progress at that time. A replay then
 //! waits for no more than that.
 
 use swell_base::Dur;
-use swell_traffic::{Connection, Group, Parameters, Session};
+use swell_traffic::{Connection, Group, Session};
 
 use crate::index::Index;
+use crate::ports::{CLASSES, quic};
 
 /// Lower bound of the number of connections that a session may hold.
 const LEAST_HELD: usize = 2_000;
@@ -28,29 +27,6 @@ pub(crate) struct ConnectionIndex {
     connection: u32,
     user: u32,
     group_serial: u32,
-}
-
-/// What the user expects from a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// An answer: it has just begun, or the client has sent data last.
-    Asked,
-    /// Perhaps more: the server has sent data last.
-    Answered,
-    /// Nothing: an end has closed it.
-    Over,
-}
-
-impl Phase {
-    /// After a packet from end `from` (0 client, 1 server), that carries data or not.
-    #[must_use]
-    pub(crate) fn after(self, from: usize, data: bool) -> Phase {
-        match (self, data) {
-            (Phase::Over, _) | (_, false) => self,
-            (_, true) if from == 0 => Phase::Asked,
-            (_, true) => Phase::Answered,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -71,8 +47,16 @@ struct Pending {
 #[derive(Debug)]
 struct PendingGroup {
     think: u64,
-    /// Gap to the previous connection, and the finished connection; `None` while open, and for strays.
-    connections: Vec<(u64, Option<Connection>)>,
+    connections: Vec<PendingConnection>,
+}
+
+#[derive(Debug)]
+struct PendingConnection {
+    start: u64,
+    /// Its last activity.
+    last: u64,
+    /// `None` while open, and for strays.
+    ended: Option<Connection>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +65,6 @@ struct User {
     /// Serial number of the user's current group.
     group_serial: u32,
     last_activity: u64,
-    last_start: u64,
-    /// Connections of the group that are in the first phase, and in the second.
-    open: [u32; 2],
     key: (u32, u8),
     idle: bool,
 }
@@ -99,8 +80,6 @@ pub(crate) struct Users {
     cursor: usize,
     group_timeout: u64,
     session_timeout: u64,
-    /// After a longer silence, an answer is over.
-    quiet: u64,
     /// A session is cut at this number of connections, so that a resolver or a proxy that never rests
     /// needs bounded memory. A replay draws the start times of the pieces separately, which adds bursts.
     /// So the limit is high enough that a session that fits into the model is not cut.
@@ -115,7 +94,7 @@ pub(crate) struct Users {
 
 impl Users {
     /// A session may hold at most a quarter of the model's `items`.
-    pub(crate) fn new(p: &Parameters, items: usize) -> Users {
+    pub(crate) fn new(group_timeout: Dur, session_timeout: Dur, items: usize) -> Users {
         Users {
             most: u32::try_from((items / 4).max(LEAST_HELD)).unwrap_or(u32::MAX),
             index: Index::new(),
@@ -124,9 +103,8 @@ impl Users {
             sessions: Vec::new(),
             free: Vec::new(),
             cursor: 0,
-            group_timeout: p.group_timeout.as_nanos(),
-            session_timeout: p.session_timeout.as_nanos(),
-            quiet: p.quiet.as_nanos(),
+            group_timeout: group_timeout.as_nanos(),
+            session_timeout: session_timeout.as_nanos(),
             begun: 0,
             cut: 0,
             items: 0,
@@ -162,8 +140,6 @@ impl Users {
                     session: u32::MAX,
                     group_serial: 0,
                     last_activity: at,
-                    last_start: at,
-                    open: [0; 2],
                     key,
                     idle: false,
                 };
@@ -193,12 +169,7 @@ impl Users {
             self.close(state.session, done);
             state.session = self.open(class, client, at);
             state.group_serial = state.group_serial.wrapping_add(1);
-            state.last_start = at;
-            state.open = [0; 2];
-        } else if silence > self.group_timeout
-            || state.open == [0, 0]
-            || state.open[0] == 0 && silence > self.quiet
-        {
+        } else if silence > self.group_timeout {
             if let Some(s) = self.pending(state.session) {
                 s.groups.push(PendingGroup {
                     think: silence,
@@ -206,13 +177,8 @@ impl Users {
                 });
             }
             state.group_serial = state.group_serial.wrapping_add(1);
-            state.last_start = at;
-            state.open = [0; 2];
         }
-        let gap = at.saturating_sub(state.last_start);
-        state.last_start = at;
         state.last_activity = state.last_activity.max(at);
-        state.open[0] += 1;
         self.users[user as usize] = state;
         let mut place = ConnectionIndex {
             session: state.session,
@@ -227,7 +193,11 @@ impl Users {
             place.group = s.groups.len() as u32 - 1;
             if let Some(g) = s.groups.last_mut() {
                 place.connection = g.connections.len() as u32;
-                g.connections.push((gap, None));
+                g.connections.push(PendingConnection {
+                    start: at,
+                    last: at,
+                    ended: None,
+                });
             }
         }
         place
@@ -249,25 +219,12 @@ impl Users {
         }
     }
 
-    /// Moves the connection at `place` from one phase to another.
-    #[inline]
-    pub(crate) fn moves(&mut self, place: ConnectionIndex, phase: &mut Phase, to: Phase) {
-        let from = std::mem::replace(phase, to);
-        if from == to || !self.current(place) {
-            return;
-        }
-        let open = &mut self.users[place.user as usize].open;
-        for (number, one) in open.iter_mut().zip([Phase::Asked, Phase::Answered]) {
-            *number += u32::from(to == one);
-            *number -= u32::from(from == one);
-        }
-    }
-
-    /// Ends the connection at `place`; `None` discards it.
+    /// Ends the connection at `place` that was last active at `last`; `None` discards it.
     pub(crate) fn end(
         &mut self,
         place: ConnectionIndex,
         connection: Option<Connection>,
+        last: u64,
         done: &mut impl FnMut(Session),
     ) {
         let Some(s) = self.pending(place.session) else {
@@ -281,7 +238,8 @@ impl Users {
             .and_then(|g| g.connections.get_mut(place.connection as usize))
         {
             items = connection.as_ref().map_or(0, Connection::items);
-            slot.1 = connection;
+            slot.ended = connection;
+            slot.last = slot.last.max(last);
         }
         let over = s.closed && s.open == 0;
         self.items += items;
@@ -374,42 +332,52 @@ impl Users {
             return;
         };
         self.free.push(session);
+        let udp = CLASSES.get(usize::from(p.class)).is_some_and(|row| row.udp);
+        let waits = !udp || quic(p.class);
         // Gaps and think times of discarded connections are added to the next one kept.
         let mut start = Dur::from_nanos(p.start);
         let mut think = Dur::ZERO;
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
+        let mut push = |connections, think: &mut Dur| {
+            let mut think = std::mem::take(think);
+            if groups.is_empty() {
+                start += std::mem::take(&mut think);
+            }
+            groups.push(Group { think, connections });
+        };
         for g in p.groups {
             think += Dur::from_nanos(g.think);
             let mut lead = Dur::ZERO;
+            let mut before = None;
+            // The last activity of the group so far.
+            let mut last = 0;
             let mut connections: Vec<Connection> = Vec::with_capacity(g.connections.len());
-            for (gap, connection) in g.connections {
-                lead += Dur::from_nanos(gap);
-                if let Some(mut c) = connection {
-                    self.items -= c.items();
-                    c.gap = if connections.is_empty() {
-                        Dur::ZERO
-                    } else {
-                        lead
-                    };
-                    if connections.is_empty() {
-                        think += lead;
-                    }
+            for slot in g.connections {
+                lead += Dur::from_nanos(slot.start - before.unwrap_or(slot.start));
+                before = Some(slot.start);
+                let Some(mut c) = slot.ended else {
+                    continue;
+                };
+                self.items -= c.items();
+                if waits && !connections.is_empty() && slot.start > last {
+                    push(std::mem::take(&mut connections), &mut think);
+                    think = Dur::from_nanos(slot.start - last);
                     lead = Dur::ZERO;
-                    connections.push(c);
                 }
+                let lead = std::mem::take(&mut lead);
+                if connections.is_empty() {
+                    think += lead;
+                    c.gap = Dur::ZERO;
+                } else {
+                    c.gap = lead;
+                }
+                last = last.max(slot.last);
+                connections.push(c);
             }
-            if connections.is_empty() {
-                think += lead;
-                continue;
+            match connections.is_empty() {
+                true => think += lead,
+                false => push(connections, &mut think),
             }
-            if groups.is_empty() {
-                start += think;
-                think = Dur::ZERO;
-            }
-            groups.push(Group {
-                think: std::mem::take(&mut think),
-                connections,
-            });
         }
         // The last group has no successor, so overlap has no meaning there.
         for c in groups

@@ -9,15 +9,9 @@ use super::*;
 
 const GROUP: u64 = 30;
 const SESSION: u64 = 300;
-const QUIET: u64 = 8;
 
 fn users(items: usize) -> Users {
-    let parameters = Parameters {
-        group_timeout: Dur::from_nanos(GROUP),
-        session_timeout: Dur::from_nanos(SESSION),
-        quiet: Dur::from_nanos(QUIET),
-    };
-    Users::new(&parameters, items)
+    Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), items)
 }
 
 /// A connection that carries its own number.
@@ -50,8 +44,8 @@ fn id(c: &Connection) -> usize {
 /// (client, class, groups of (think, connections that began)).
 type Begun = (u32, u8, Vec<(u64, Vec<usize>)>);
 
-/// Activity of a connection: its start, then its data times, from the server and the client by turns; the last is its
-/// end. Dropped ones are not kept.
+/// Activity of a connection: its start, then its data times; the last is its end. Dropped ones are not
+/// kept.
 #[derive(Clone, Debug)]
 struct Talk {
     client: u32,
@@ -99,7 +93,6 @@ fn plain(s: &Session) -> Plain {
 fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
     let mut users = users(0);
     let mut places: Vec<Option<ConnectionIndex>> = vec![None; talks.len()];
-    let mut phases = vec![(Phase::Asked, 0); talks.len()];
     let mut done = Vec::new();
     for (at, i, step) in steps(talks) {
         let t = &talks[i];
@@ -109,14 +102,11 @@ fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
             }
             (Step::Data, Some(place)) => {
                 users.active(place, at);
-                let (phase, from) = &mut phases[i];
-                *from = 1 - *from;
-                let to = phase.after(*from, true);
-                users.moves(place, phase, to);
             }
             (Step::End, Some(place)) => {
-                users.moves(place, &mut phases[i].0, Phase::Over);
-                users.end(place, (!t.dropped).then(|| kept(i)), &mut |s| done.push(s));
+                users.end(place, (!t.dropped).then(|| kept(i)), at, &mut |s| {
+                    done.push(s)
+                });
             }
             _ => unreachable!("a connection begins first"),
         }
@@ -144,20 +134,13 @@ fn defined(talks: &[Talk]) -> Vec<Plain> {
             let heard = |c: usize| talks[c].data.iter().filter(move |&&x| before(x, c));
             let last = group.iter().flat_map(|&c| heard(c)).max();
             let silence = at - last.expect("a start");
-            let mut open = group.iter().copied().filter(|&c| {
-                let end = *talks[c].data.last().expect("a start");
-                !before(end, c)
-            });
-            // The first time is its start, the second data of the server.
-            let asked = open.clone().any(|c| heard(c).count() % 2 == 1);
-            let waits = asked || silence <= QUIET && open.next().is_some();
-            (s, silence, waits)
+            (s, silence)
         });
         match silence {
-            Some((s, silence, true)) if silence <= GROUP => {
+            Some((s, silence)) if silence <= GROUP => {
                 sessions[s].2.last_mut().expect("a group").1.push(i);
             }
-            Some((s, silence, _)) if silence <= SESSION => sessions[s].2.push((silence, vec![i])),
+            Some((s, silence)) if silence <= SESSION => sessions[s].2.push((silence, vec![i])),
             _ => {
                 current.insert((t.client, t.class), sessions.len());
                 sessions.push((t.client, t.class, vec![(0, vec![i])]));
@@ -182,11 +165,21 @@ fn defined(talks: &[Talk]) -> Vec<Plain> {
                 start += think;
                 think = 0;
             }
-            let gaps = own.iter().enumerate().map(|(n, &i)| match n {
-                0 => (i, 0),
-                _ => (i, started(i) - started(own[n - 1])),
-            });
-            left.push((std::mem::take(&mut think), gaps.collect()));
+            // A group ends where all connections before are over.
+            let mut part: Vec<(usize, u64)> = Vec::new();
+            for (n, &i) in own.iter().enumerate() {
+                let end = own[..n].iter().filter_map(|&c| talks[c].data.last()).max();
+                match end {
+                    Some(&end) if end < started(i) => {
+                        left.push((think, std::mem::take(&mut part)));
+                        think = started(i) - end;
+                        part.push((i, 0));
+                    }
+                    Some(_) => part.push((i, started(i) - started(own[n - 1]))),
+                    None => part.push((i, 0)),
+                }
+            }
+            left.push((std::mem::take(&mut think), part));
         }
         if !left.is_empty() {
             out.push((client, class, start, left));
@@ -259,7 +252,7 @@ fn sessions_are_cut_where_they_are_too_long() {
         let mut done = Vec::new();
         for i in 0..2 * most + 1 {
             let place = users.begin(1, 0, i as u64, &mut |s| done.push(s));
-            users.end(place, Some(kept(i)), &mut |s| done.push(s));
+            users.end(place, Some(kept(i)), i as u64, &mut |s| done.push(s));
         }
         assert_eq!(users.cut, 2);
         users.finish(&mut |s| done.push(s));
@@ -275,7 +268,7 @@ fn a_session_that_ends_by_itself_is_not_cut() {
         let mut users = users(0);
         for at in [0; LEAST_HELD].into_iter().chain([silence]) {
             let place = users.begin(1, 0, at, &mut |_| {});
-            users.end(place, Some(kept(0)), &mut |_| {});
+            users.end(place, Some(kept(0)), at, &mut |_| {});
         }
         assert_eq!(users.cut, cut, "{silence}");
     }
@@ -289,7 +282,7 @@ fn the_silent_make_room() {
     // One user per time unit, each checked now and then: at most 300 are within the time-out.
     for i in 0..20_000u64 {
         let place = users.begin(i as u32, 0, i, &mut |_| done += 1);
-        users.end(place, Some(kept(0)), &mut |_| done += 1);
+        users.end(place, Some(kept(0)), i, &mut |_| done += 1);
         for _ in 0..4 {
             users.tick(i, &mut |_| done += 1);
         }
@@ -316,10 +309,10 @@ fn an_open_connection_keeps_its_session() {
     assert_eq!((users.serial(first), users.serial(second)), (1, 2));
     users.measured(first, 9);
     assert!(done.is_empty());
-    users.end(first, Some(kept(1)), &mut |s| done.push(s));
+    users.end(first, Some(kept(1)), 5_000, &mut |s| done.push(s));
     assert_eq!(done.len(), 1);
     assert_eq!((done[0].client, done[0].start), (9, Dur::ZERO));
-    users.end(second, Some(kept(2)), &mut |s| done.push(s));
+    users.end(second, Some(kept(2)), 5_000, &mut |s| done.push(s));
     assert_eq!(done.len(), 1, "the user may go on");
     users.finish(&mut |s| done.push(s));
     assert_eq!((done.len(), done[1].client), (2, 7));
