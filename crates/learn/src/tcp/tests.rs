@@ -138,6 +138,20 @@ fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
     assert!(pauses > 50, "{pauses}");
 }
 
+/// A connection is active as long as data move, even where only their ACKs pass the tap.
+#[test]
+fn data_that_do_not_pass_the_tap_are_activity() {
+    let mut t = Tracked::new(0);
+    t.packet(0, 0, 60, &header(Header::SYN, 0, 0, 0), QUIET);
+    t.packet(0, 10 * MS, 52, &header(Header::ACK, 1, 1, 0), QUIET);
+    t.packet(0, 11 * MS, 352, &header(Header::ACK, 1, 1, 300), QUIET);
+    for i in 1..=50u32 {
+        let h = header(Header::ACK, 301, 1 + i * 2_920, 0);
+        t.packet(0, u64::from(i) * 100 * MS, 52, &h, QUIET);
+    }
+    assert_eq!(t.last_active(), 5_000 * MS);
+}
+
 /// A server that pushes a message now and then echoes what it received long before: that is no RTT. The client
 /// acknowledges each at once. Keep-alive probes are no answers either.
 #[test]
