@@ -300,6 +300,7 @@ fn paths(
             match (borrowed, most) {
                 (borrowed, Some(most)) if borrowed.is_none_or(|b| most < b.0) => {
                     (path.rtt, queue) = (most, Dur::ZERO);
+                    path.rtt_samples = 1;
                     counts.few += 1;
                     counts.by_data += 1;
                 }
