@@ -81,6 +81,10 @@ pub(crate) struct Peak {
     bytes: Option<u32>,
     /// Bytes of the busiest bins, the busiest first.
     busiest: [u32; 5],
+    /// Number of bins within a tenth of the busiest, and of those with half as much or more; and the busiest when they
+    /// were first counted.
+    busy: [u32; 2],
+    since: u32,
 }
 
 impl Peak {
@@ -98,14 +102,29 @@ impl Peak {
                     rest.rotate_right(1);
                     rest[0] = ended;
                 }
+                self.count(ended);
             }
         }
     }
 
-    /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth.
+    /// Counts a bin that has ended.
+    fn count(&mut self, ended: u32) {
+        let most = self.busiest[0];
+        if tenth_more(most, self.since) {
+            self.since = most;
+            self.busy = [0; 2];
+        }
+        self.busy[0] += u32::from(!tenth_more(most, ended));
+        self.busy[1] += u32::from(ended >= most / 2);
+    }
+
+    /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth. Of many bins of any load,
+    /// the busiest are close to each other, too. But a line that is full is so most of the time that it is busy.
     fn steady(&self) -> bool {
         let [most, .., least] = self.busiest;
-        least > 0 && u64::from(most) * 10 <= u64::from(least) * 11
+        let [full, busy] = self.busy;
+        let enough = full as usize >= self.busiest.len() && full >= busy.div_ceil(2);
+        least > 0 && !tenth_more(most, least) && enough
     }
 
     /// kbit/s for bins of this width in nanoseconds; zero where there are too few.
@@ -113,6 +132,11 @@ impl Peak {
         let bytes = self.busiest.last().copied().unwrap_or(0);
         u32::try_from(u64::from(bytes) * 8_000_000 / width).unwrap_or(u32::MAX)
     }
+}
+
+/// Whether `a` is greater than `b` by more than a tenth.
+fn tenth_more(a: u32, b: u32) -> bool {
+    u64::from(a) * 10 > u64::from(b) * 11
 }
 
 /// Bins of what one connection sends, nanoseconds: longer than most round trips, and shorter than large responses.

@@ -437,6 +437,42 @@ fn connections_that_share_a_line_reach_its_capacity_together() {
     }
 }
 
+/// Of many bins of a load without a limit, or one that grows, some are about as busy as the busiest. Those of a full line
+/// are most of those that are busy at all, even if transfers begin and end in some.
+#[test]
+fn the_busiest_of_many_bins_are_no_line() {
+    let bell = |rng: &mut Stream| (0..12).map(|_| rng.below(1_000)).sum::<u64>() / 6;
+    // A mean of 1000, with a standard deviation of 17 %.
+    let load = |bins: usize| -> Vec<u64> {
+        let mut rng = Stream::new(7, "load");
+        (0..bins).map(|_| bell(&mut rng)).collect()
+    };
+    let grows = (0..400)
+        .map(|i| 100 + 2 * i)
+        .chain((0..400).map(|i| 900 - i));
+    let line = (0..60).map(|i| [1_000, 990, 1_010, 600, 980][i % 5]);
+    let cases = [
+        (load(100), false),
+        (load(1_000), false),
+        (load(18_000), false),
+        (grows.collect(), false),
+        (line.collect(), true),
+    ];
+    for (bins, found) in cases {
+        let mut seen = Seen::new();
+        let pairs = [(Sample::Down, 100, 20)];
+        let host = seen.server(0, false, &[&[HANDSHAKE][..], &pairs].concat());
+        for (bin, share) in (0u64..).zip(&bins) {
+            for i in 0..10 {
+                let at = (bin * 200 + i * 20) * 1_000_000;
+                seen.hosts.delivered(host, 10 * share, at);
+            }
+        }
+        let (paths, _) = seen.finish(false);
+        assert_eq!(paths[0].down.is_some(), found, "{} bins", bins.len());
+    }
+}
+
 /// Packets that mostly come faster than can be told have no line, even if some pairs that ACKs spaced agree.
 #[test]
 fn packets_that_come_together_tell_no_line() {
