@@ -453,7 +453,8 @@ fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
     let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
     let own = own.map(|(rate, times, lost)| match capacity(m, rate, SOUND_PAIRS) {
         Some(line) => {
-            let times = times.into_iter().find_map(|kind| m.get(kind));
+            let mut times = times.into_iter().filter_map(|kind| m.get(kind));
+            let times = times.find(|t| t.moments() >= LOSSES);
             let both = times.zip(m.get(lost));
             both.map_or(1.0, |(t, l)| match full(t, least, line) {
                 true => 0.0,
@@ -477,10 +478,10 @@ fn full(times: &Reservoir, least: Option<u32>, line: Rate) -> bool {
     };
     let [low, high] = [low, high].map(|v| u64::from(v.saturating_sub(least)));
     let packets = line.transmit(Bytes(FULL_QUEUE * FULL.0.0));
-    times.kept.len() >= LOSSES && 4 * low >= 3 * high && Dur::from_micros(low) >= packets
+    4 * low >= 3 * high && Dur::from_micros(low) >= packets
 }
 
-/// Minimum number of losses for their RTTs to tell a cause.
+/// Minimum number of losses for their RTTs to tell a cause, and of RTTs to compare them with.
 const LOSSES: usize = 5;
 
 /// The share of losses that come at any RTT. `times`: RTTs of all packets; `lost`: RTTs when packets were lost. Half

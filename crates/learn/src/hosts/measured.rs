@@ -43,6 +43,14 @@ impl Reservoir {
 }
 
 impl Reservoir {
+    /// Number of different times at which the kept values were seen: some stand for several samples.
+    pub(crate) fn moments(&self) -> usize {
+        let mut times: Vec<u32> = self.kept.iter().map(|k| k.1).collect();
+        times.sort_unstable();
+        times.dedup();
+        times.len()
+    }
+
     /// Where the kept values from `least` on are densest on a logarithmic scale: the half-sample mode (Bickel &
     /// Frühwirth, Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
     pub(crate) fn mode(&self, least: u32) -> Option<u32> {

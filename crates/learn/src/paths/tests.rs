@@ -55,13 +55,13 @@ impl Seen {
         s
     }
 
-    /// A server of this class, inside or outside, with these samples.
+    /// A server of this class, inside or outside, with these samples, one each second.
     fn server(&mut self, class: u32, inside: bool, samples: &[(Sample, u64, usize)]) -> u32 {
         let (client, server) = (self.host(), self.host());
         self.session(class, client, &[server], inside);
         for &(kind, value, times) in samples {
-            for _ in 0..times {
-                self.hosts.sample(server, kind, value, 0);
+            for i in 0..times as u64 {
+                self.hosts.sample(server, kind, value, i * 1_000_000_000);
             }
         }
         server
@@ -503,5 +503,28 @@ fn a_queue_that_is_always_full_loses_all() {
         seen.hosts.losses(client, host, 1_000, 0, 20);
         let (paths, _) = seen.finish(true);
         assert!((paths[0].loss_down - loss).abs() < 0.001, "{low}");
+    }
+}
+
+/// One RTT that stands for many segments is one RTT: neither is a queue always full by it, nor does it tell when losses
+/// came. The answers to data tell that then, if there are enough.
+#[test]
+fn one_round_trip_tells_nothing_of_losses() {
+    for (answers, loss) in [(0, 0.02), (4, 0.02), (12, 0.0)] {
+        let times = [40, 45, 50, 55, 60].map(|t| (Sample::Data, t * 1_000, answers));
+        let samples = [
+            &[(Sample::Handshake, 30_000, 5), (Sample::Down, 20_000, 20)][..],
+            if answers == 4 { &times[..1] } else { &times },
+            &[(Sample::LostDown, 60_000, 20)],
+        ]
+        .concat();
+        let mut seen = Seen::new();
+        let (host, client) = (seen.server(0, false, &samples), seen.host());
+        for _ in 0..32 {
+            seen.hosts.sample(host, Sample::Bulk, 58_000, 0);
+        }
+        seen.hosts.losses(client, host, 1_000, 0, 20);
+        let (paths, _) = seen.finish(true);
+        assert!((paths[0].loss_down - loss).abs() < 0.001, "{answers}");
     }
 }
