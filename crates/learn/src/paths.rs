@@ -444,26 +444,23 @@ fn own_path(
 /// The shares of a host's losses, of packets from it and to it, that a replay does not bring about by itself: neither
 /// the queue of the tapped link caused them nor that of the host's own link.
 fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
-    let own = [
-        (Sample::Up, [Sample::Sending; 2], Sample::LostUp),
-        (Sample::Down, [Sample::Bulk, Sample::Data], Sample::LostDown),
-    ];
+    let timed = [[Sample::Sending; 2], [Sample::Bulk, Sample::Data]];
+    // As much as receive windows permit is in the queue then, whether that is its size or not.
+    let held_back = m.held_back();
     let kinds = [Sample::Handshake, Sample::Data, Sample::Echo];
     let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
     let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
-    let own = own.map(|(rate, times, lost)| match capacity(m, rate, SOUND_PAIRS) {
-        Some(line) => {
-            let mut times = times.into_iter().filter_map(|kind| m.get(kind));
-            let times = times.find(|t| t.moments() >= LOSSES);
-            let both = times.zip(m.get(lost));
-            both.map_or(1.0, |(t, l)| match full(t, least, line) {
-                true => 0.0,
-                false => at_any(t, l),
-            })
-        }
-        None => 1.0,
-    });
-    [0, 1].map(|way| beyond.elsewhere[way].min(own[way]))
+    let own = |way: usize| {
+        let line = capacity(m, [Sample::Up, Sample::Down][way], SOUND_PAIRS)?;
+        let lost = m.get([Sample::LostUp, Sample::LostDown][way])?;
+        let mut times = timed[way].into_iter().filter_map(|kind| m.get(kind));
+        let times = times.find(|t| t.moments() >= LOSSES)?;
+        Some(match !held_back[way] && full(times, least, line) {
+            true => 0.0,
+            false => at_any(times, lost),
+        })
+    };
+    [0, 1].map(|way| beyond.elsewhere[way].min(own(way).unwrap_or(1.0)))
 }
 
 /// Minimum length of a queue that is always full, packets.

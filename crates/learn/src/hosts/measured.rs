@@ -164,6 +164,8 @@ pub(crate) struct Measured {
     pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many of them were lost beyond the tap.
     pub(crate) received: [u32; 2],
+    /// Data packets from the host and to it in transfers that a receive window held back.
+    held_back: [u32; 2],
     sending: Peak,
     receiving: Peak,
 }
@@ -180,6 +182,12 @@ impl Measured {
             self.sending.rate(SENT_BIN),
             self.receiving.rate(DELIVERED_BIN),
         ]
+    }
+
+    /// Whether receive windows held back most of the data packets from the host, and of those to it.
+    pub(crate) fn held_back(&self) -> [bool; 2] {
+        let all = [self.sent[0], self.received[0]];
+        [0, 1].map(|way| self.held_back[way] > 0 && self.held_back[way] >= all[way].div_ceil(2))
     }
 
     /// Whether the host received at the same rate whenever it received most.
@@ -261,6 +269,14 @@ impl Hosts {
             .received;
         add(&mut received[0], packets);
         add(&mut received[1], beyond);
+    }
+
+    /// Counts data packets that went from one host to another in a transfer that the receive window held back.
+    pub(crate) fn held_back(&mut self, from: u32, to: u32, packets: u64) {
+        for (host, way) in [(from, 0), (to, 1)] {
+            let m = self.hosts[host as usize].measured.get_or_insert_default();
+            add(&mut m.held_back[way], packets);
+        }
     }
 }
 

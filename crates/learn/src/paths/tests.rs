@@ -488,7 +488,13 @@ fn packets_that_come_together_tell_no_line() {
 /// A queue that is always full loses at any RTT. A short one, or one that comes and goes, does not hide other losses.
 #[test]
 fn a_queue_that_is_always_full_loses_all() {
-    for (low, loss) in [(58_000, 0.0), (45_000, 0.02), (31_000, 0.02)] {
+    for (low, held_back, loss) in [
+        (58_000, 499, 0.0),
+        (45_000, 0, 0.02),
+        (31_000, 0, 0.02),
+        // As long as receive windows permit, but not full.
+        (58_000, 500, 0.02),
+    ] {
         let mut seen = Seen::new();
         let high = if low == 31_000 { 31_100 } else { 62_000 };
         let samples = [
@@ -501,6 +507,7 @@ fn a_queue_that_is_always_full_loses_all() {
         ];
         let (host, client) = (seen.server(0, false, &samples), seen.host());
         seen.hosts.losses(client, host, 1_000, 0, 20);
+        seen.hosts.held_back(client, host, held_back);
         let (paths, _) = seen.finish(true);
         assert!((paths[0].loss_down - loss).abs() < 0.001, "{low}");
     }
