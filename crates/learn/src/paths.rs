@@ -22,7 +22,7 @@
 //! do not agree have no mode: at least a third must lie near it. Senders space packets, too: by pacing, and by the ACKs
 //! of slower receivers. No link is slower than what its host sends in 20 ms, or receives in 200 ms, again and again.
 //! So pairs below that rate do not count. If connections share a full line, no pair may be as fast: then the rate itself
-//! is the line's.
+//! is the line's, if the host receives at that rate most of the time that it is busy.
 //!
 //! If a host's pairs agree on a lower rate, and its connections keep to it, the host paces each of them (Linux `fq`,
 //! QUIC, BBR). Then each has a path of its own with that capacity.
@@ -41,7 +41,8 @@
 //!
 //! A host whose transfers fill its own access link loses packets to the queue there. Where the capacity is known,
 //! a replay has that queue, and loses them again. So what the queue lost is not counted: these losses come when
-//! the RTT is long, and others at any RTT. If the queue is always full, it is the cause of all.
+//! the RTT is long, and others at any RTT. If the queue is always full, it is the cause of all. A queue of all that
+//! receive windows permit looks like that, but loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

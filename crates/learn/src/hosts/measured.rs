@@ -89,8 +89,8 @@ pub(crate) struct Peak {
     bytes: Option<u32>,
     /// Bytes of the busiest bins, the busiest first.
     busiest: [u32; 5],
-    /// Number of bins within a tenth of the busiest, and of those with half as much or more; and the busiest when they
-    /// were first counted.
+    /// Number of bins within a tenth of the busiest, and of those with a quarter as much or more; and the busiest when
+    /// they were first counted.
     busy: [u32; 2],
     since: u32,
 }
@@ -123,7 +123,7 @@ impl Peak {
             self.busy = [0; 2];
         }
         self.busy[0] += u32::from(!tenth_more(most, ended));
-        self.busy[1] += u32::from(ended >= most / 2);
+        self.busy[1] += u32::from(ended >= most / 4);
     }
 
     /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth. Of many bins of any load,
@@ -131,7 +131,7 @@ impl Peak {
     fn steady(&self) -> bool {
         let [most, .., least] = self.busiest;
         let [full, busy] = self.busy;
-        let enough = full as usize >= self.busiest.len() && full >= busy.div_ceil(2);
+        let enough = full as usize >= self.busiest.len() && full > busy / 2;
         least > 0 && !tenth_more(most, least) && enough
     }
 

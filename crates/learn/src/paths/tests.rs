@@ -451,11 +451,14 @@ fn the_busiest_of_many_bins_are_no_line() {
         .map(|i| 100 + 2 * i)
         .chain((0..400).map(|i| 900 - i));
     let line = (0..60).map(|i| [1_000, 990, 1_010, 600, 980][i % 5]);
+    // Two or five acknowledgements of so many segments that no more fit into a bin.
+    let coarse = (0..60).map(|i| [400, 1_000][i % 2]);
     let cases = [
         (load(100), false),
         (load(1_000), false),
         (load(18_000), false),
         (grows.collect(), false),
+        (coarse.collect(), false),
         (line.collect(), true),
     ];
     for (bins, found) in cases {
