@@ -50,6 +50,8 @@ pub(crate) struct Tracked {
     /// When the client's ACK of the SYN/ACK passed, or the first data if that ACK was not seen.
     pub(crate) opened: Option<u64>,
     pub(crate) handshake: bool,
+    /// When data moved last.
+    active: u64,
     /// The end that reset it, and when.
     pub(crate) reset: Option<(usize, u64)>,
     /// Handshake RTTs on the server's and the client's side, nanoseconds.
@@ -101,6 +103,7 @@ impl Tracked {
             syn_ack: None,
             syn_acks: 0,
             opened: None,
+            active: 0,
             handshake: false,
             reset: None,
             rtt: [None, None],
@@ -165,11 +168,10 @@ impl Tracked {
         self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
-    /// When data passed last, or the handshake.
+    /// When data moved last, seen or inferred from ACKs, or the handshake.
     pub(crate) fn last_active(&self) -> u64 {
-        let data = self.halves.iter().filter_map(Half::last_at).max();
         let tried = self.syns.last().copied().unwrap_or(self.start);
-        data.max(self.opened).unwrap_or(tried).max(tried)
+        self.active.max(tried).max(self.opened.unwrap_or(0))
     }
 
     /// The initial sequence number of the client, if seen.
@@ -460,6 +462,9 @@ impl Tracked {
         {
             let acked = self.halves[to].acked();
             self.halves[from].window.offered(h.window, shift, acked);
+        }
+        if news.data {
+            self.active = at;
         }
         let [sent, before, beyond] = self.counted(from);
         news.sent = sent - counted[0];

@@ -124,7 +124,8 @@ pub struct Thinning {
 /// Time-outs of the session structure (Swing; algorithms as in Vishwanath & Vahdat, section III).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Maximum silence before a connection for it to belong to the same group. 30 s.
+    /// Maximum silence before a connection for it to belong to the same group, unless all that group's connections (but
+    /// datagrams) are over. 30 s.
     pub group_timeout: Dur,
     /// Maximum silence before a group for it to belong to the same session. 5 min.
     pub session_timeout: Dur,

@@ -22,7 +22,7 @@ use swell_base::{Dur, Stream, Time, derived};
 
 use crate::remainder::Entered;
 use crate::timeline::{Groups, Network};
-use crate::{Knobs, Model};
+use crate::{Exchange, Knobs, Model, Session};
 
 /// Maximum number of sessions in a run; drawing more would only exhaust memory.
 const MAX_STARTS: f64 = 20e6;
@@ -130,12 +130,14 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
-        let empty = Network::default();
+        let lasts = |course: &Groups| course.end * 2 >= model.duration;
         schedule.lasting = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
                 // Nothing is faster than the empty network, so only long courses need a second look.
-                let lasts = |course: &Groups| course.end * 2 >= model.duration;
-                lasts(t) && lasts(&Groups::of(model, s, &empty))
+                lasts(t) && {
+                    let recorded = recorded(s, knobs.think);
+                    lasts(&Groups::of(model, &recorded, &Network::default()))
+                }
             })
             .collect();
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
@@ -198,6 +200,24 @@ impl Schedule {
         schedule.starts.sort_unstable();
         Ok(schedule)
     }
+}
+
+/// The session with the think times of the recording: `factor` has been applied to them.
+fn recorded(session: &Session, factor: f64) -> Session {
+    let mut session = session.clone();
+    if factor == 1.0 || factor <= 0.0 {
+        return session;
+    }
+    let undo = |think: &mut Dur| *think = Dur::from_secs_f64(think.as_secs_f64() / factor);
+    for group in &mut session.groups {
+        undo(&mut group.think);
+        for connection in &mut group.connections {
+            if let Exchange::Sequential(turns) = &mut connection.exchange {
+                turns.iter_mut().for_each(|t| undo(&mut t.client_think));
+            }
+        }
+    }
+    session
 }
 
 /// The recording as a circle, and the phase of each copy in each pass.

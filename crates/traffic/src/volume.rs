@@ -1,5 +1,7 @@
 //! Sizes of a model, and the load that it puts on a link.
 
+use std::collections::BTreeMap;
+
 use swell_base::Dur;
 
 use crate::schedule::Schedule;
@@ -298,7 +300,7 @@ impl Model {
     /// Mean rates on a link between the access paths, in bits per second of network-layer bytes, left to
     /// right and right to left. They are the bytes of all sessions, once each, divided by the duration of
     /// the recording. A slower network delays sessions but does not shorten them. So these are the offered
-    /// rates wherever the network can carry them. Zero if it has no duration ([`Model::has_duration`]).
+    /// rates wherever the network can carry them. Where it cannot, lasting sessions ([`Schedule`]) offer less. Zero if it has no duration ([`Model::has_duration`]).
     pub fn rates(&self) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for s in &self.sessions {
@@ -354,7 +356,8 @@ impl Schedule {
     /// left to right and right to left. Times are estimated over `network`.
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
         let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-        let starts = self.starts.iter().map(|s| (s.session, s.at.as_secs_f64()));
+        let starts = self.begun(model, network);
+        let starts = starts.iter().map(|&(s, at)| (s, at.as_secs_f64()));
         // A session may be entered twice: once for connections that continue beside later groups.
         let mut entered: Vec<(u32, u32, Dur)> = (self.entered.iter())
             .map(|e| (e.session, e.copy, e.age))
@@ -376,6 +379,33 @@ impl Schedule {
             (0..2).for_each(|d| sum[d] += bytes[d]);
         }
         sum
+    }
+
+    /// Sessions that start in the run, and when: lasting ones after the estimated end of their predecessor.
+    fn begun(&self, model: &Model, network: &Network) -> Vec<(u32, Dur)> {
+        let lasts = |session: u32| self.lasting.get(session as usize) == Some(&true);
+        let mut courses: BTreeMap<u32, Dur> = BTreeMap::new();
+        let mut course = |session: u32| {
+            let of = |s: &Session| Groups::of(model, s, network).end;
+            let whole = || model.sessions.get(session as usize).map_or(Dur::ZERO, of);
+            *courses.entry(session).or_insert_with(whole)
+        };
+        // When those in progress end, by session and copy.
+        let mut ends: BTreeMap<(u32, u32), Dur> = BTreeMap::new();
+        for e in self.entered.iter().filter(|e| lasts(e.session)) {
+            let end = course(e.session).saturating_sub(e.age);
+            ends.insert((e.session, e.copy), end);
+        }
+        let begun = self.starts.iter().map(|s| {
+            let mut at = Dur::from_nanos(s.at.as_nanos());
+            if lasts(s.session) {
+                let end = ends.entry((s.session, s.copy)).or_default();
+                at = at.max(*end);
+                *end = at + course(s.session);
+            }
+            (s.session, at)
+        });
+        begun.collect()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct LearnArgs {
     /// What the trace is and its licence, in free text; kept in the model.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub note: String,
-    /// A connection that starts within this of a group of connections belongs to it.
+    /// A connection that starts within this of a group of connections belongs to it, unless all of them are over.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub group_timeout: swell_base::Dur,
     /// A group that starts within this of a session's last one belongs to it.

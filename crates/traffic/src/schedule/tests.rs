@@ -4,7 +4,6 @@
 )]
 
 use super::*;
-use crate::Session;
 use crate::testing::{any_model, model, session};
 use proptest::prelude::*;
 use swell_base::Rate;
@@ -331,5 +330,39 @@ fn lasting_sessions_follow_each_other() {
         let entered = |which: u32| s.entered.iter().filter(|e| e.session == which).count();
         assert_eq!(entered(0), 1);
         assert!(entered(1) > 3);
+        // What waits brings nothing yet: at no time more than one of them sends, at 8 kbit/s.
+        let [_, down] = s.volume(&m, &slow, Dur::ZERO, Dur::from_secs(40));
+        let arrivals = Schedule {
+            lasting: Vec::new(),
+            ..s.clone()
+        };
+        let [_, more] = arrivals.volume(&m, &slow, Dur::ZERO, Dur::from_secs(40));
+        assert!(down < more, "{down} {more}");
     }
+}
+
+/// Longer think times make no user of a short visit one who is always there.
+#[test]
+fn lasting_is_decided_by_the_recording() {
+    let mut visit = session(0, Dur::ZERO, 50_000);
+    let mut second = visit.groups[0].clone();
+    second.think = Dur::from_secs(2);
+    visit.groups.push(second);
+    let m = model(Dur::from_secs(10), vec![visit]);
+    let knobs = Knobs {
+        think: 10.0,
+        ..Knobs::default()
+    };
+    let varied = m.varied(&knobs, 1);
+    let s = Schedule::draw(&varied, &knobs, 1, m.duration, &Network::default()).unwrap();
+    assert_eq!(s.lasting, [false]);
+    let s = Schedule::draw(
+        &varied,
+        &Knobs::default(),
+        1,
+        m.duration,
+        &Network::default(),
+    )
+    .unwrap();
+    assert_eq!(s.lasting, [true]);
 }
