@@ -152,6 +152,9 @@ impl Learner {
                 h.lost_before,
                 h.lost_beyond,
             );
+            if t.halves[1 - from].window.held() {
+                (self.hosts).held_back(hosts[from], hosts[1 - from], h.packets);
+            }
             let last = h.last_at().unwrap_or(t.start);
             self.hosts.paced(hosts[from], &h.sending, last);
             if let Some(least) = t.echo(from) {

@@ -22,7 +22,7 @@
 //! do not agree have no mode: at least a third must lie near it. Senders space packets, too: by pacing, and by the ACKs
 //! of slower receivers. No link is slower than what its host sends in 20 ms, or receives in 200 ms, again and again.
 //! So pairs below that rate do not count. If connections share a full line, no pair may be as fast: then the rate itself
-//! is the line's.
+//! is the line's, if the host receives at that rate most of the time that it is busy.
 //!
 //! If a host's pairs agree on a lower rate, and its connections keep to it, the host paces each of them (Linux `fq`,
 //! QUIC, BBR). Then each has a path of its own with that capacity.
@@ -41,7 +41,8 @@
 //!
 //! A host whose transfers fill its own access link loses packets to the queue there. Where the capacity is known,
 //! a replay has that queue, and loses them again. So what the queue lost is not counted: these losses come when
-//! the RTT is long, and others at any RTT. If the queue is always full, it is the cause of all.
+//! the RTT is long, and others at any RTT. If the queue is always full, it is the cause of all. A queue of all that
+//! receive windows permit looks like that, but loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -445,25 +446,23 @@ fn own_path(
 /// The shares of a host's losses, of packets from it and to it, that a replay does not bring about by itself: neither
 /// the queue of the tapped link caused them nor that of the host's own link.
 fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
-    let own = [
-        (Sample::Up, [Sample::Sending; 2], Sample::LostUp),
-        (Sample::Down, [Sample::Bulk, Sample::Data], Sample::LostDown),
-    ];
+    let timed = [[Sample::Sending; 2], [Sample::Bulk, Sample::Data]];
+    // As much as receive windows permit is in the queue then, whether that is its size or not.
+    let held_back = m.held_back();
     let kinds = [Sample::Handshake, Sample::Data, Sample::Echo];
     let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
     let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
-    let own = own.map(|(rate, times, lost)| match capacity(m, rate, SOUND_PAIRS) {
-        Some(line) => {
-            let times = times.into_iter().find_map(|kind| m.get(kind));
-            let both = times.zip(m.get(lost));
-            both.map_or(1.0, |(t, l)| match full(t, least, line) {
-                true => 0.0,
-                false => at_any(t, l),
-            })
-        }
-        None => 1.0,
-    });
-    [0, 1].map(|way| beyond.elsewhere[way].min(own[way]))
+    let own = |way: usize| {
+        let line = capacity(m, [Sample::Up, Sample::Down][way], SOUND_PAIRS)?;
+        let lost = m.get([Sample::LostUp, Sample::LostDown][way])?;
+        let mut times = timed[way].into_iter().filter_map(|kind| m.get(kind));
+        let times = times.find(|t| t.moments() >= LOSSES)?;
+        Some(match !held_back[way] && full(times, least, line) {
+            true => 0.0,
+            false => at_any(times, lost),
+        })
+    };
+    [0, 1].map(|way| beyond.elsewhere[way].min(own(way).unwrap_or(1.0)))
 }
 
 /// Minimum length of a queue that is always full, packets.
@@ -478,10 +477,10 @@ fn full(times: &Reservoir, least: Option<u32>, line: Rate) -> bool {
     };
     let [low, high] = [low, high].map(|v| u64::from(v.saturating_sub(least)));
     let packets = line.transmit(Bytes(FULL_QUEUE * FULL.0.0));
-    times.kept.len() >= LOSSES && 4 * low >= 3 * high && Dur::from_micros(low) >= packets
+    4 * low >= 3 * high && Dur::from_micros(low) >= packets
 }
 
-/// Minimum number of losses for their RTTs to tell a cause.
+/// Minimum number of losses for their RTTs to tell a cause, and of RTTs to compare them with.
 const LOSSES: usize = 5;
 
 /// The share of losses that come at any RTT. `times`: RTTs of all packets; `lost`: RTTs when packets were lost. Half

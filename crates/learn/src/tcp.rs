@@ -418,7 +418,8 @@ impl Tracked {
                 }
                 self.opened.get_or_insert(at);
                 let next = self.halves[from].data_next();
-                self.halves[to].window.data(at, next, round_trip);
+                let told = self.halves[from].told();
+                self.halves[to].window.data(at, [told, next], round_trip);
                 let got = match h.has(Header::ACK) {
                     true => self.halves[to].bytes_before(h.ack),
                     false => 0,

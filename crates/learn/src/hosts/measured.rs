@@ -43,6 +43,14 @@ impl Reservoir {
 }
 
 impl Reservoir {
+    /// Number of different times at which the kept values were seen: some stand for several samples.
+    pub(crate) fn moments(&self) -> usize {
+        let mut times: Vec<u32> = self.kept.iter().map(|k| k.1).collect();
+        times.sort_unstable();
+        times.dedup();
+        times.len()
+    }
+
     /// Where the kept values from `least` on are densest on a logarithmic scale: the half-sample mode (Bickel &
     /// Frühwirth, Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
     pub(crate) fn mode(&self, least: u32) -> Option<u32> {
@@ -81,6 +89,10 @@ pub(crate) struct Peak {
     bytes: Option<u32>,
     /// Bytes of the busiest bins, the busiest first.
     busiest: [u32; 5],
+    /// Number of bins within a tenth of the busiest, and of those with a quarter as much or more; and the busiest when
+    /// they were first counted.
+    busy: [u32; 2],
+    since: u32,
 }
 
 impl Peak {
@@ -98,14 +110,29 @@ impl Peak {
                     rest.rotate_right(1);
                     rest[0] = ended;
                 }
+                self.count(ended);
             }
         }
     }
 
-    /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth.
+    /// Counts a bin that has ended.
+    fn count(&mut self, ended: u32) {
+        let most = self.busiest[0];
+        if tenth_more(most, self.since) {
+            self.since = most;
+            self.busy = [0; 2];
+        }
+        self.busy[0] += u32::from(!tenth_more(most, ended));
+        self.busy[1] += u32::from(ended >= most / 4);
+    }
+
+    /// Whether the busiest bins are equally busy, as those of a full line are: within a tenth. Of many bins of any load,
+    /// the busiest are close to each other, too. But a line that is full is so most of the time that it is busy.
     fn steady(&self) -> bool {
         let [most, .., least] = self.busiest;
-        least > 0 && u64::from(most) * 10 <= u64::from(least) * 11
+        let [full, busy] = self.busy;
+        let enough = full as usize >= self.busiest.len() && full > busy / 2;
+        least > 0 && !tenth_more(most, least) && enough
     }
 
     /// kbit/s for bins of this width in nanoseconds; zero where there are too few.
@@ -113,6 +140,11 @@ impl Peak {
         let bytes = self.busiest.last().copied().unwrap_or(0);
         u32::try_from(u64::from(bytes) * 8_000_000 / width).unwrap_or(u32::MAX)
     }
+}
+
+/// Whether `a` is greater than `b` by more than a tenth.
+fn tenth_more(a: u32, b: u32) -> bool {
+    u64::from(a) * 10 > u64::from(b) * 11
 }
 
 /// Bins of what one connection sends, nanoseconds: longer than most round trips, and shorter than large responses.
@@ -132,6 +164,8 @@ pub(crate) struct Measured {
     pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many of them were lost beyond the tap.
     pub(crate) received: [u32; 2],
+    /// Data packets from the host and to it in transfers that a receive window held back.
+    held_back: [u32; 2],
     sending: Peak,
     receiving: Peak,
 }
@@ -148,6 +182,12 @@ impl Measured {
             self.sending.rate(SENT_BIN),
             self.receiving.rate(DELIVERED_BIN),
         ]
+    }
+
+    /// Whether receive windows held back most of the data packets from the host, and of those to it.
+    pub(crate) fn held_back(&self) -> [bool; 2] {
+        let all = [self.sent[0], self.received[0]];
+        [0, 1].map(|way| self.held_back[way] > 0 && self.held_back[way] >= all[way].div_ceil(2))
     }
 
     /// Whether the host received at the same rate whenever it received most.
@@ -229,6 +269,14 @@ impl Hosts {
             .received;
         add(&mut received[0], packets);
         add(&mut received[1], beyond);
+    }
+
+    /// Counts data packets that went from one host to another in a transfer that the receive window held back.
+    pub(crate) fn held_back(&mut self, from: u32, to: u32, packets: u64) {
+        for (host, way) in [(from, 0), (to, 1)] {
+            let m = self.hosts[host as usize].measured.get_or_insert_default();
+            add(&mut m.held_back[way], packets);
+        }
     }
 }
 

@@ -55,13 +55,13 @@ impl Seen {
         s
     }
 
-    /// A server of this class, inside or outside, with these samples.
+    /// A server of this class, inside or outside, with these samples, one each second.
     fn server(&mut self, class: u32, inside: bool, samples: &[(Sample, u64, usize)]) -> u32 {
         let (client, server) = (self.host(), self.host());
         self.session(class, client, &[server], inside);
         for &(kind, value, times) in samples {
-            for _ in 0..times {
-                self.hosts.sample(server, kind, value, 0);
+            for i in 0..times as u64 {
+                self.hosts.sample(server, kind, value, i * 1_000_000_000);
             }
         }
         server
@@ -437,6 +437,45 @@ fn connections_that_share_a_line_reach_its_capacity_together() {
     }
 }
 
+/// Of many bins of a load without a limit, or one that grows, some are about as busy as the busiest. Those of a full line
+/// are most of those that are busy at all, even if transfers begin and end in some.
+#[test]
+fn the_busiest_of_many_bins_are_no_line() {
+    let bell = |rng: &mut Stream| (0..12).map(|_| rng.below(1_000)).sum::<u64>() / 6;
+    // A mean of 1000, with a standard deviation of 17 %.
+    let load = |bins: usize| -> Vec<u64> {
+        let mut rng = Stream::new(7, "load");
+        (0..bins).map(|_| bell(&mut rng)).collect()
+    };
+    let grows = (0..400)
+        .map(|i| 100 + 2 * i)
+        .chain((0..400).map(|i| 900 - i));
+    let line = (0..60).map(|i| [1_000, 990, 1_010, 600, 980][i % 5]);
+    // Two or five acknowledgements of so many segments that no more fit into a bin.
+    let coarse = (0..60).map(|i| [400, 1_000][i % 2]);
+    let cases = [
+        (load(100), false),
+        (load(1_000), false),
+        (load(18_000), false),
+        (grows.collect(), false),
+        (coarse.collect(), false),
+        (line.collect(), true),
+    ];
+    for (bins, found) in cases {
+        let mut seen = Seen::new();
+        let pairs = [(Sample::Down, 100, 20)];
+        let host = seen.server(0, false, &[&[HANDSHAKE][..], &pairs].concat());
+        for (bin, share) in (0u64..).zip(&bins) {
+            for i in 0..10 {
+                let at = (bin * 200 + i * 20) * 1_000_000;
+                seen.hosts.delivered(host, 10 * share, at);
+            }
+        }
+        let (paths, _) = seen.finish(false);
+        assert_eq!(paths[0].down.is_some(), found, "{} bins", bins.len());
+    }
+}
+
 /// Packets that mostly come faster than can be told have no line, even if some pairs that ACKs spaced agree.
 #[test]
 fn packets_that_come_together_tell_no_line() {
@@ -452,7 +491,13 @@ fn packets_that_come_together_tell_no_line() {
 /// A queue that is always full loses at any RTT. A short one, or one that comes and goes, does not hide other losses.
 #[test]
 fn a_queue_that_is_always_full_loses_all() {
-    for (low, loss) in [(58_000, 0.0), (45_000, 0.02), (31_000, 0.02)] {
+    for (low, held_back, loss) in [
+        (58_000, 499, 0.0),
+        (45_000, 0, 0.02),
+        (31_000, 0, 0.02),
+        // As long as receive windows permit, but not full.
+        (58_000, 500, 0.02),
+    ] {
         let mut seen = Seen::new();
         let high = if low == 31_000 { 31_100 } else { 62_000 };
         let samples = [
@@ -465,7 +510,31 @@ fn a_queue_that_is_always_full_loses_all() {
         ];
         let (host, client) = (seen.server(0, false, &samples), seen.host());
         seen.hosts.losses(client, host, 1_000, 0, 20);
+        seen.hosts.held_back(client, host, held_back);
         let (paths, _) = seen.finish(true);
         assert!((paths[0].loss_down - loss).abs() < 0.001, "{low}");
+    }
+}
+
+/// One RTT that stands for many segments is one RTT: neither is a queue always full by it, nor does it tell when losses
+/// came. The answers to data tell that then, if there are enough.
+#[test]
+fn one_round_trip_tells_nothing_of_losses() {
+    for (answers, loss) in [(0, 0.02), (4, 0.02), (12, 0.0)] {
+        let times = [40, 45, 50, 55, 60].map(|t| (Sample::Data, t * 1_000, answers));
+        let samples = [
+            &[(Sample::Handshake, 30_000, 5), (Sample::Down, 20_000, 20)][..],
+            if answers == 4 { &times[..1] } else { &times },
+            &[(Sample::LostDown, 60_000, 20)],
+        ]
+        .concat();
+        let mut seen = Seen::new();
+        let (host, client) = (seen.server(0, false, &samples), seen.host());
+        for _ in 0..32 {
+            seen.hosts.sample(host, Sample::Bulk, 58_000, 0);
+        }
+        seen.hosts.losses(client, host, 1_000, 0, 20);
+        let (paths, _) = seen.finish(true);
+        assert!((paths[0].loss_down - loss).abs() < 0.001, "{answers}");
     }
 }

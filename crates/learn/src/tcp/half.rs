@@ -233,6 +233,11 @@ impl Half {
         self.acked
     }
 
+    /// Offset after the last byte that the other end has told of, by selective ACKs too.
+    pub(super) fn told(&self) -> u64 {
+        self.acked.max(self.delivered.reached())
+    }
+
     /// When the last data packet passed.
     pub(crate) fn last_at(&self) -> Option<u64> {
         self.last.map(|last| last.at)

@@ -5,6 +5,9 @@
 //! enhancing network performance in computational grids", J. Grid Computing 1, 2003). So the largest
 //! window of a short transfer is not a cap. It is a cap if a window's worth of data arrived in one RTT and
 //! the receiver did not increase the window afterwards.
+//!
+//! A window may also hold back a transfer that fills a line: all that it permits waits in the line's queue then, and less
+//! arrives in one RTT without that queue. The data under way tell it.
 
 /// Share of a window that must arrive in one RTT. A receiver with auto-tuning offers twice of what
 /// arrived.
@@ -26,6 +29,9 @@ pub(crate) struct Window {
     /// since.
     filled: Option<u64>,
     bound: bool,
+    /// The same for a window's worth under way at once.
+    used_up: Option<u64>,
+    held: bool,
 }
 
 impl Window {
@@ -36,18 +42,24 @@ impl Window {
         self.potential = 0xffff << shift;
         if bytes > self.largest {
             self.largest = bytes;
-            self.filled = None;
-            self.bound = false;
-        } else if let Some(end) = self.filled
-            // The receiver has had time to enlarge the window.
-            && acked > end.saturating_add(u64::from(self.largest) / 4)
-        {
-            self.bound = true;
+            (self.filled, self.used_up) = (None, None);
+            (self.bound, self.held) = (false, false);
+            return;
         }
+        // The receiver has had time to enlarge the window.
+        let time = u64::from(self.largest) / 4;
+        let kept = |since: Option<u64>| since.is_some_and(|end| acked > end.saturating_add(time));
+        self.bound |= kept(self.filled);
+        self.held |= kept(self.used_up);
     }
 
-    /// Records data up to offset `end` to this end; `round_trip` is the end-to-end RTT in nanoseconds.
-    pub(super) fn data(&mut self, at: u64, end: u64, round_trip: u64) {
+    /// Records data up to offset `end` to this end, which had told that it got those up to `got`; `round_trip` is the
+    /// end-to-end RTT in nanoseconds.
+    pub(super) fn data(&mut self, at: u64, [got, end]: [u64; 2], round_trip: u64) {
+        let under_way = end.saturating_sub(got) as f64;
+        if self.largest > 0 && under_way >= SHARE * f64::from(self.largest) {
+            self.used_up.get_or_insert(end);
+        }
         let (since, from) = *self.round.get_or_insert((at, end));
         if at.saturating_sub(since) < round_trip {
             return;
@@ -57,6 +69,11 @@ impl Window {
             self.filled = Some(end);
         }
         self.round = Some((at, end));
+    }
+
+    /// Whether it limited the transfer: what was sent arrived, or was under way.
+    pub(crate) fn held(&self) -> bool {
+        self.bound || self.held
     }
 
     /// The cap of transfers to this end, bytes. This is the largest window if it limited the transfer,
@@ -89,7 +106,7 @@ mod tests {
         for i in 0..rounds {
             for piece in 0..10 {
                 end += per_round(i) / 10;
-                window.data(i * RTT + piece * RTT / 10, end, RTT);
+                window.data(i * RTT + piece * RTT / 10, [end, end], RTT);
                 let offer = offers(end) >> shift;
                 window.offered(u16::try_from(offer).unwrap(), shift, end);
             }
@@ -117,6 +134,26 @@ mod tests {
         let limited = |end: u64| tuned(end).min(400_000);
         let fast = |_| 380_000;
         assert_eq!(cap(8, fast, 7, limited), 400_000 >> 7 << 7);
+    }
+
+    /// A line carries a tenth of a window in an RTT. The sender keeps `under_way` bytes under way, so most of them wait.
+    #[test]
+    fn a_window_that_waits_in_a_queue_held_a_transfer_back() {
+        for (under_way, most, held) in [
+            (64_000, 64_000, true),
+            (40_000, 64_000, false),
+            // It grows with what comes.
+            (64_000, u32::MAX, false),
+        ] {
+            let mut window = Window::default();
+            for i in 1..300u64 {
+                let got = i * 640;
+                let offer = (64_000 + 2 * i as u32 * 640).min(most) >> 3;
+                window.offered(u16::try_from(offer).unwrap(), 3, got);
+                window.data(i * RTT / 10, [got, got + under_way], RTT);
+            }
+            assert_eq!(window.held(), held, "{under_way} of {most}");
+        }
     }
 
     #[test]
