@@ -27,7 +27,7 @@ from groundswell._grid import Grid, cost, different, narrow, points
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell._worker import LOOK, abandon, stop_file, sweep_up, work
-from groundswell.errors import ExperimentError, GroundswellError, SweepError, UsageError
+from groundswell.errors import ExperimentError, GroundswellError, Problem, SweepError, UsageError
 
 if TYPE_CHECKING:
     import altair as alt
@@ -421,13 +421,20 @@ def _check(source: Source, cells: Sequence[Cell]) -> None:
         # Of one cell beside others nobody can tell a wrong key from a wrong value.
         alone = len(group) == 1 and len(alike) > 1
         error = None if alone else _wrong(source, group[0])
-        # What is wrong with the rest, such as a file that only the workers have, is not for this machine to say.
-        if error is None or not _concerns(error, group[0].settings):
+        keys = [] if error is None else _concerned(error, group[0].settings)
+        # What is wrong with the rest is not for this machine to say.
+        if error is None or not keys:
             continue
-        # The last cell of a grid has other values of all keys that vary. What is wrong with it, too, is no value.
-        last = _wrong(source, group[-1])
-        if last is not None and _said(last) == _said(error):
+        # The last cell of a grid has other values of all keys that vary; a list of points may begin and end alike. What is
+        # wrong with each value is no value.
+        others = [group[-1], *filter(None, (_unlike(group, key) for key in keys))]
+        if all(_said(_wrong(source, cell)) == _said(error) for cell in others):
             raise error
+
+
+def _unlike(group: Sequence[Cell], key: str) -> Cell | None:
+    """A cell with another value of this key than the first, if there is one."""
+    return next((cell for cell in group if cell.settings[key] != group[0].settings[key]), None)
 
 
 def _wrong(source: Source, cell: Cell) -> UsageError | None:
@@ -447,16 +454,27 @@ def _wrong(source: Source, cell: Cell) -> UsageError | None:
     return None
 
 
-def _concerns(error: UsageError, settings: Mapping[str, object]) -> bool:
-    """Whether an error is about a key that a cell sets."""
+FILES = ("deliveries", "file", "model", "page", "trace")
+"""Keys of files."""
+
+
+def _problems(error: ExperimentError) -> list[Problem]:
+    """What is wrong with an experiment, without files: the workers may have some that this machine has not."""
+    return [p for p in error.problems if p.key.split(".")[-1] not in FILES or p.message.startswith("unknown key")]
+
+
+def _concerned(error: UsageError, settings: Mapping[str, object]) -> list[str]:
+    """The keys of a cell that an error is about."""
     if not isinstance(error, ExperimentError):
-        return any(f"`{key}`" in error.message for key in settings)
-    names = {name for key in settings for name in key.split(".")}
-    return any(problem.key.split(".")[-1] in names for problem in error.problems)
+        return [key for key in settings if f"`{key}`" in error.message]
+    wrong = {problem.key.split(".")[-1] for problem in _problems(error)}
+    return [key for key in settings if wrong.intersection(key.split("."))]
 
 
-def _said(error: UsageError) -> object:
-    return [(p.key, p.message) for p in error.problems] if isinstance(error, ExperimentError) else error.message
+def _said(error: UsageError | None) -> object:
+    if isinstance(error, ExperimentError):
+        return [(p.key, p.message) for p in _problems(error)]
+    return None if error is None else error.message
 
 
 def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:

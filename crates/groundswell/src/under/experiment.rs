@@ -26,6 +26,9 @@ const WARM_UP: Dur = Dur::from_secs(10);
 /// Width of the bins in tables; runs and warm-ups are multiples of it.
 pub const BIN: Dur = Dur::from_millis(100);
 
+/// Most bytes of each part of the name of an experiment, which may have 200.
+const MOST_BYTES: usize = 80;
+
 /// The kind of background.
 pub enum Background {
     /// No background.
@@ -324,7 +327,8 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
         program.insert("server".into(), Value::Table(own));
     }
     let replications = options.compare.map_or(1, i64::from);
-    let title = format!("{} under {}", name(first), options.link.title());
+    let title = [name(first), options.link.title()].map(|part| short(&part));
+    let title = title.join(" under ");
     file(
         &title,
         &options.link,
@@ -333,6 +337,15 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
         (replications, options.duration),
         options.compare.is_some(),
     )
+}
+
+/// A part of the name of an experiment, which also names a directory: names of files may be longer than that, and have
+/// backslashes.
+fn short(part: &str) -> String {
+    let within = part.char_indices();
+    let within = within.take_while(|(at, c)| at + c.len_utf8() <= MOST_BYTES);
+    let safe = within.map(|(_, c)| if c == '\\' { '_' } else { c });
+    safe.collect()
 }
 
 /// The experiment file. If `compared`, it also has no background and Poisson packets as backgrounds.

@@ -8,6 +8,7 @@ use crate::Study;
 
 mod filler;
 mod harpoon;
+mod hops;
 mod measures;
 mod papers;
 mod pictures;

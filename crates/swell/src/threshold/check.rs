@@ -28,11 +28,14 @@ pub(crate) fn check(thresholds: &[Threshold], experiment: &File) -> Result<(), F
                 "--fail-if '{}': `{own}` is what the others are compared with",
                 threshold.text
             );
-            let hint = match threshold.of {
+            let hint = match &threshold.of {
                 Of::Slowdown(_) => "name another background, or take its .seconds",
-                _ => {
+                Of::Ratio(measure, _) | Of::Value(measure, _)
+                    if *measure == COMPLETION_TIME.name =>
+                {
                     "name another background; of this one p5, p50, p90 and p95 are known, in .seconds"
                 }
+                _ => "name another background",
             };
             return Err(Fail::usage(message).hint(hint));
         }

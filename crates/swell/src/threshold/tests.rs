@@ -199,6 +199,10 @@ fn names_that_do_not_exist_are_refused_before_the_runs() {
             let hint = refused.hint.as_deref().unwrap();
             assert!(hint.contains("p5, p50, p90 and p95 are known"), "{hint}");
         }
+        for other in ["mean time.ratio", "request rate.value", "failures.ratio"] {
+            let refused = check(&format!("{reference}:{other} > 1")).unwrap_err();
+            assert_eq!(refused.hint.as_deref(), Some("name another background"));
+        }
     }
 }
 

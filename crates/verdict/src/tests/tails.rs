@@ -222,6 +222,33 @@ fn harm_to_one_request_in_fifty_is_harm() {
     assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
 }
 
+/// Both sides need a thousand requests: with fewer, the text says that p99 was not looked at.
+#[test]
+fn too_few_requests_for_p99_are_told_of_either_side() {
+    for (learnt, none) in [(100, 100), (100, 99), (99, 100)] {
+        let mut results = results(10, |_, _| 1.0);
+        for run in &mut results.runs {
+            let few = match &*run.cell.background {
+                "learnt" => learnt,
+                "none" => none,
+                _ => 100,
+            };
+            run.observed.requests.truncate(few);
+        }
+        let v = judged(&results);
+        let text = full_text(&v);
+        assert_eq!(v.matters, Answer::No, "{text}");
+        let p99 = |j: &Judgement| j.statistic == Statistic::Percentile(0.99);
+        let looked_at = of_learnt(&v).compared().any(p99);
+        assert_eq!(looked_at, learnt.min(none) == 100, "{text}");
+        assert_eq!(
+            text.contains("p99 takes 1000 requests"),
+            !looked_at,
+            "{text}"
+        );
+    }
+}
+
 /// Of two sizes the smaller one takes longer in half of the runs and not as long in the others: its median is seen beyond
 /// the margin by chance. One in twenty-five of the others hangs, which is harm nevertheless.
 #[test]

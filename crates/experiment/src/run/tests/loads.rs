@@ -1,5 +1,7 @@
 //! Loads that a calibration cannot reach, or that are not what was asked for.
 
+use std::sync::Mutex;
+
 use super::*;
 use crate::simulate::Simulator;
 
@@ -282,17 +284,47 @@ fn a_model_of_datagrams_is_measured_for_losses() {
     assert_eq!(names, ["learnt", "calls"]);
 }
 
-/// What is said of the energy of a background with these keys, in runs of this length.
-fn of_energy(keys: &str, seconds: u32) -> Vec<String> {
-    let text = format!(
+/// An experiment whose one background has these keys, in runs of this length.
+fn with_energy(keys: &str, seconds: u32) -> String {
+    format!(
         "name = \"energy\"\n[network]\nrate = \"50Mbit\"\ndelay = \"10ms\"\nrtt = \"40ms\"\n\
          [[foreground]]\nname = \"nothing\"\nkind = \"none\"\n\
          [[background]]\nname = \"raised\"\n{keys}\n\
          [run]\nreplications = 1\nwarmup = \"2s\"\nduration = \"{seconds}s\"\n"
-    );
-    let manifest = simulated(&text);
+    )
+}
+
+/// What is said of the energy of a background with these keys, in runs of this length.
+fn of_energy(keys: &str, seconds: u32) -> Vec<String> {
+    let manifest = simulated(&with_energy(keys, seconds));
     let told = said(&manifest, Code::EnergyMissed);
     told.into_iter().map(str::to_owned).collect()
+}
+
+/// Nothing of that check is kept, so what does not join the results would do it in vain.
+#[test]
+fn the_energy_is_looked_at_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    let keys = "kind = \"poisson\"\nrate = \"8Mbit\"\npacket = \"250B\"\nenergy = { at = \"32ms\", db = 6 }";
+    let plan = plan(&scratch, &with_energy(keys, 4));
+    let stages = |shard: Option<&str>, go_on: bool| {
+        let seen = Mutex::new(Vec::new());
+        let events = |event: Event<'_>| {
+            if let Event::Stage { name, .. } = event {
+                seen.lock().unwrap().push(name);
+            }
+        };
+        let options = Options {
+            shard: shard.map(|s| s.parse().unwrap()),
+            ..options(&scratch, "r", 1)
+        };
+        run(&plan, &Simulator, &options, &events, &|| !go_on).unwrap();
+        seen.into_inner().unwrap()
+    };
+    assert_eq!(stages(None, false), ["running"]);
+    assert_eq!(stages(Some("1/1"), true), ["running"]);
+    assert_eq!(stages(None, true), ["running", "measuring"]);
+    assert_eq!(stages(None, true), Vec::<&str>::new());
 }
 
 /// Packets of a schedule have the energy that was asked for, also if it is so much that the wavelet leaks far more than

@@ -299,8 +299,10 @@ fn intervals_hold_whole_bursts(asked: &[Bench]) {
 
 #[test]
 fn bursts_that_are_further_apart_than_intervals_do_not_tell_what_varies() {
-    // At 2 Mbit/s a burst of 930 packets of two sources lasts over 11 s.
-    let slow = |_: &RouterBench, name: &str| match name {
+    // At 2 Mbit/s a burst of 930 packets of two sources lasts over 11 s. The load of so few bursts is off, too; why it
+    // is comes first.
+    let slow = |run: &RouterBench, name: &str| match name {
+        "offered" if matches!(run.load, Load::Constant { burst: 930, .. }) => vec![1.8e6; 3],
         "asked" | "offered" => vec![2e6; 3],
         "forwarded" => spread(2e6, 2e5),
         "loss" => spread(0.1, 0.05),
