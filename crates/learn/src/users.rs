@@ -338,12 +338,15 @@ impl Users {
         let mut start = Dur::from_nanos(p.start);
         let mut think = Dur::ZERO;
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
-        let mut push = |connections, think: &mut Dur| {
-            let mut think = std::mem::take(think);
+        let mut push = |connections, pause: &mut Dur| {
+            let mut pause = std::mem::take(pause);
             if groups.is_empty() {
-                start += std::mem::take(&mut think);
+                start += std::mem::take(&mut pause);
             }
-            groups.push(Group { think, connections });
+            groups.push(Group {
+                think: pause,
+                connections,
+            });
         };
         for g in p.groups {
             think += Dur::from_nanos(g.think);

@@ -9,7 +9,7 @@
 //!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
 //!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
-//! * *Lasting sessions* take at least half of the recording. They are users who are always there, and each is played
+//! * *Lasting sessions* take at least half of the recording, and not more than all of it. They are users who are always there, and each is played
 //!   once at a time: with the same phase in every pass, and not before its predecessor has ended. So a slower
 //!   network does not multiply them.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
@@ -28,6 +28,10 @@ use crate::{Exchange, Knobs, Model, Session};
 const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
+
+/// A session whose estimated course is longer than the recording by more than one of this many parts is replayed more
+/// slowly than it was recorded. It would offer less than it did, if its copies waited.
+const LONGER: u64 = 20;
 
 /// Sessions of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,12 +135,14 @@ impl Schedule {
             .map(|s| Groups::of(model, s, network))
             .collect();
         let lasts = |course: &Groups| course.end * 2 >= model.duration;
+        let longest = model.duration + model.duration / LONGER;
         schedule.lasting = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
                 // Nothing is faster than the empty network, so only long courses need a second look.
                 lasts(t) && {
                     let recorded = recorded(s, knobs.think);
-                    lasts(&Groups::of(model, &recorded, &Network::default()))
+                    let course = Groups::of(model, &recorded, &Network::default());
+                    lasts(&course) && course.end <= longest
                 }
             })
             .collect();

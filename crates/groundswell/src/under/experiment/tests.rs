@@ -58,11 +58,11 @@ fn a_run_is_named_after_what_it_tests() {
     // What a file may be called, a directory may not.
     let long = format!("a\\b{}", "é".repeat(120));
     let options = Options::new(link("access-link", [None; 2]), vec![long]);
-    let text = super::text(&options, &named("access-link")).unwrap();
+    let other = super::text(&options, &named("access-link")).unwrap();
     Plan::resolve(&text, "under", Path::new(".")).unwrap();
-    let file: Table = text.parse().unwrap();
+    let long: Table = other.parse().unwrap();
     let expected = format!("a_b{} under access-link", "é".repeat(38));
-    assert_eq!(file["name"].as_str(), Some(&*expected));
+    assert_eq!(long["name"].as_str(), Some(&*expected));
 }
 
 #[test]
