@@ -59,7 +59,7 @@ fn a_run_is_named_after_what_it_tests() {
     let long = format!("a\\b{}", "é".repeat(120));
     let options = Options::new(link("access-link", [None; 2]), vec![long]);
     let other = super::text(&options, &named("access-link")).unwrap();
-    Plan::resolve(&text, "under", Path::new(".")).unwrap();
+    Plan::resolve(&other, "under", Path::new(".")).unwrap();
     let long: Table = other.parse().unwrap();
     let expected = format!("a_b{} under access-link", "é".repeat(38));
     assert_eq!(long["name"].as_str(), Some(&*expected));
