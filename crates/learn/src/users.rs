@@ -11,10 +11,9 @@
 //! waits for no more than that.
 
 use swell_base::Dur;
-use swell_traffic::{Connection, Group, Session};
+use swell_traffic::{Connection, Exchange, Group, Session};
 
 use crate::index::Index;
-use crate::ports::{CLASSES, quic};
 
 /// Lower bound of the number of connections that a session may hold.
 const LEAST_HELD: usize = 2_000;
@@ -332,8 +331,6 @@ impl Users {
             return;
         };
         self.free.push(session);
-        let udp = CLASSES.get(usize::from(p.class)).is_some_and(|row| row.udp);
-        let waits = !udp || quic(p.class);
         // Gaps and think times of discarded connections are added to the next one kept.
         let mut start = Dur::from_nanos(p.start);
         let mut think = Dur::ZERO;
@@ -362,6 +359,7 @@ impl Users {
                     continue;
                 };
                 self.items -= c.items();
+                let waits = !matches!(c.exchange, Exchange::Datagrams(_));
                 if waits && !connections.is_empty() && slot.start > last {
                     push(std::mem::take(&mut connections), &mut think);
                     think = Dur::from_nanos(slot.start - last);

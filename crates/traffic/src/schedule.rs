@@ -29,8 +29,8 @@ const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
 
-/// A session whose estimated course is longer than the recording by more than one of this many parts is replayed more
-/// slowly than it was recorded. It would offer less than it did, if its copies waited.
+/// A session whose estimated course, alone on the link, is longer than the recording by more than one of this many parts
+/// is replayed more slowly than it was recorded. It would offer less than it did, if its copies waited.
 const LONGER: u64 = 20;
 
 /// Sessions of one run.
@@ -135,13 +135,17 @@ impl Schedule {
             .map(|s| Groups::of(model, s, network))
             .collect();
         let lasts = |course: &Groups| course.end * 2 >= model.duration;
+        let idle = Network {
+            rtt: network.rtt,
+            ..Network::default()
+        };
         let longest = model.duration + model.duration / LONGER;
         schedule.lasting = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
-                // Nothing is faster than the empty network, so only long courses need a second look.
+                // Nothing is faster than an empty network, so only long courses need a second look.
                 lasts(t) && {
                     let recorded = recorded(s, knobs.think);
-                    let course = Groups::of(model, &recorded, &Network::default());
+                    let course = Groups::of(model, &recorded, &idle);
                     lasts(&course) && course.end <= longest
                 }
             })

@@ -412,7 +412,7 @@ fn an_upper_bound_is_better_than_nothing() {
     let (server, client) = (seen.server(0, false, &samples), seen.host());
     seen.hosts.losses(server, client, 1_000, 0, 0);
     let (paths, counts) = seen.finish(false);
-    assert_eq!((paths[0].rtt, paths[0].rtt_samples), (ms(31), 0));
+    assert_eq!((paths[0].rtt, paths[0].rtt_samples), (ms(31), 1));
     assert_eq!((counts.borrowed, counts.few, counts.by_data), (0, 1, 1));
 }
 

@@ -350,7 +350,7 @@ fn lasting_is_decided_by_the_recording() {
     visit.groups.push(second);
     let m = model(Dur::from_secs(10), vec![visit]);
     let knobs = Knobs {
-        think: 10.0,
+        think: 4.0,
         ..Knobs::default()
     };
     let varied = m.varied(&knobs, 1);
