@@ -274,6 +274,8 @@ fn paths(
     for &d in &donors {
         alike.entry(role.hosts[d].1).or_default().push(d);
     }
+    // Each is borrowed equally often, so that those who borrow are distributed as the donors.
+    let mut unused: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut paths = Vec::with_capacity(own.len());
     let mut taken = Vec::with_capacity(own.len());
     for (i, o) in own.iter().enumerate() {
@@ -293,9 +295,14 @@ fn paths(
         path.up = path.up.or(up.filter(|line| fits(line, Sample::Up)));
         path.down = path.down.or(down.filter(|line| fits(line, Sample::Down)));
         if path.rtt_samples == 0 {
-            let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
-            let donor = from.get(rng.below(from.len() as u64) as usize);
-            let borrowed = donor.map(|&d| (own[d].path.rtt, own[d].queue));
+            let class = role.hosts[i].1;
+            let left = unused.entry(class).or_default();
+            if left.is_empty() {
+                left.clone_from(alike.get(&class).unwrap_or(&donors));
+            }
+            let next = rng.below(left.len().max(1) as u64) as usize;
+            let donor = (next < left.len()).then(|| left.swap_remove(next));
+            let borrowed = donor.map(|d| (own[d].path.rtt, own[d].queue));
             // A queue of the host's own line may be in all echoes, but the path is no longer than the shortest.
             let most = hosts.measured(role.hosts[i].0).and_then(shortest_echo);
             match (borrowed, most) {

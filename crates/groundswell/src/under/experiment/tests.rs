@@ -60,9 +60,9 @@ fn a_run_is_named_after_what_it_tests() {
     let options = Options::new(link("access-link", [None; 2]), vec![long]);
     let other = super::text(&options, &named("access-link")).unwrap();
     Plan::resolve(&other, "under", Path::new(".")).unwrap();
-    let long: Table = other.parse().unwrap();
+    let named_long: Table = other.parse().unwrap();
     let expected = format!("a_b{} under access-link", "é".repeat(38));
-    assert_eq!(long["name"].as_str(), Some(&*expected));
+    assert_eq!(named_long["name"].as_str(), Some(&*expected));
 }
 
 #[test]
