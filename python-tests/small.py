@@ -21,3 +21,6 @@ replications = 2
 warmup = "1s"
 duration = "5s"
 """
+
+# A model of the test's own instead of Poisson packets.
+LEARNT = TEXT.replace('kind = "poisson"\nrate = "6Mbit"', 'kind = "learnt"\nmodel = "mine.json.zst"').replace("5s", "2s")
