@@ -23,8 +23,8 @@ import tomli
 
 from groundswell import build
 from groundswell._commands import compare, learn, models, run, study, under
-from groundswell._process import Progress, binary
 from groundswell._frames import Frame
+from groundswell._process import Progress, binary
 from groundswell._results import CHARTS, TABLES, Comparison, Model, Run, Study, Verdict
 from groundswell._show import Page
 from groundswell._sweep import Cell, Sweep, sweep
