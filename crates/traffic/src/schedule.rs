@@ -29,7 +29,7 @@ const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
 
-/// A session whose estimated course, alone on the link, is longer than the recording by more than one of this many parts
+/// A session whose estimated course, without a network in between, is longer than the recording by more than one of this many parts
 /// is replayed more slowly than it was recorded. It would offer less than it did, if its copies waited.
 const LONGER: u64 = 20;
 
@@ -135,17 +135,13 @@ impl Schedule {
             .map(|s| Groups::of(model, s, network))
             .collect();
         let lasts = |course: &Groups| course.end * 2 >= model.duration;
-        let idle = Network {
-            rtt: network.rtt,
-            ..Network::default()
-        };
         let longest = model.duration + model.duration / LONGER;
         schedule.lasting = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
                 // Nothing is faster than an empty network, so only long courses need a second look.
                 lasts(t) && {
                     let recorded = recorded(s, knobs.think);
-                    let course = Groups::of(model, &recorded, &idle);
+                    let course = Groups::of(model, &recorded, &Network::default());
                     lasts(&course) && course.end <= longest
                 }
             })

@@ -300,13 +300,19 @@ impl Model {
     /// Mean rates on a link between the access paths, in bits per second of network-layer bytes, left to
     /// right and right to left. They are the bytes of all sessions, once each, divided by the duration of
     /// the recording. A slower network delays sessions but does not shorten them. So these are the offered
-    /// rates wherever the network can carry them. Where it cannot, lasting sessions ([`Schedule`]) offer less. Zero if it has no duration ([`Model::has_duration`]).
+    /// rates wherever it does not slow lasting sessions ([`Schedule::rates`]). Zero if it has no duration ([`Model::has_duration`]).
     pub fn rates(&self) -> [f64; 2] {
+        self.rates_of(|_, _| 1.0)
+    }
+
+    /// The same, where each session is played this share of its times.
+    fn rates_of(&self, share: impl Fn(usize, &Session) -> f64) -> [f64; 2] {
         let mut sum = [0.0; 2];
-        for s in &self.sessions {
+        for (i, s) in self.sessions.iter().enumerate() {
             let pieces = s.pieces(self, &Network::default());
             let bytes = between(&pieces, f64::NEG_INFINITY, f64::INFINITY);
-            (0..2).for_each(|d| sum[d] += s.weight * bytes[d]);
+            let often = s.weight * share(i, s);
+            (0..2).for_each(|d| sum[d] += often * bytes[d]);
         }
         let seconds = self.duration.as_secs_f64();
         sum.map(|bytes| match self.has_duration() {
@@ -379,6 +385,18 @@ impl Schedule {
             (0..2).for_each(|d| sum[d] += bytes[d]);
         }
         sum
+    }
+
+    /// Mean rates over all draws of `model` like this one, for each of its sessions once: those of [`Model::rates`], but that
+    /// lasting sessions are played less often where `network` stretches them beyond the recording.
+    pub fn rates(&self, model: &Model, network: &Network) -> [f64; 2] {
+        model.rates_of(|i, session| match self.lasting.get(i) {
+            Some(true) => {
+                let course = Groups::of(model, session, network).end.as_secs_f64();
+                (model.duration.as_secs_f64() / course.max(f64::MIN_POSITIVE)).min(1.0)
+            }
+            _ => 1.0,
+        })
     }
 
     /// Sessions that start in the run, and when: lasting ones after the estimated end of their predecessor.
