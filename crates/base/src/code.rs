@@ -144,6 +144,7 @@ codes! {
         RecurringPackets = "recurring-packets",
         LinkRtt = "link-rtt",
         LinkQueue = "link-queue",
+        LinkRate = "link-rate",
         RepeatedCapture = "repeated-capture",
         GapInTrace = "gap-in-trace",
         Silence = "silence",

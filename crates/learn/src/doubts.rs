@@ -5,10 +5,12 @@ use swell_traffic::{Exchange, Model};
 
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
+use crate::paths::Limited;
 use crate::tcp::Tracked;
 use crate::udp::SPREAD;
 
 mod capture;
+mod link;
 
 use capture::clock;
 pub(crate) use capture::{coarse, leaps, repeated, sides_voted, super_packets};
@@ -77,6 +79,8 @@ pub(crate) struct Counts {
     /// Mean queueing delay of the tapped link that was subtracted from the RTTs on the left and on the
     /// right.
     pub(crate) queues: [Dur; 2],
+    /// Lines that limit the hosts left and right of the tap together, from them and to them.
+    pub(crate) lines: [[Option<Limited>; 2]; 2],
     /// RTT of the tapped link as given, and the largest that the nearest hosts on either side leave room
     /// for, if that is less.
     pub(crate) link_rtt: Option<[Dur; 2]>,
@@ -445,26 +449,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     w.extend(no_talks(&c.no_talks, bytes));
     w.extend(coarser(c, bytes));
-    if c.queues != [Dur::ZERO; 2] {
-        let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
-        w.push(Warning::note(
-            Code::LinkQueue,
-            format!(
-                "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
-                 mean: the queue of the tapped link, or of a line that they share before it. It is taken out of round trips",
-                queues[0], queues[1]
-            ),
-        ));
-    }
-    if let Some([given, most]) = c.link_rtt {
-        w.push(Warning::warning(
-            Code::LinkRtt,
-            format!(
-                "`--link-rtt` is {given}, but the nearest hosts left and right of the tap are only {most} apart: so \
-                 much is taken out of round trips, and some are zero now"
-            ),
-        ));
-    }
+    w.extend(link::warnings(c));
     if c.concurrent > 0 {
         w.push(Warning::note(
             Code::Concurrent,

@@ -6,8 +6,9 @@ use swell_traffic::{Class, Exchange, MAX_BYTES, Model, Path, Session, Wire};
 use crate::chunks::{Line, correct};
 use crate::doubts::doubts;
 use crate::learner::Learner;
-use crate::paths::{Paths, whole_micros};
+use crate::paths::{Paths, Seen, Taken, whole_micros};
 use crate::ports::CLASSES;
+use crate::together::Together;
 
 /// Most bytes of the sessions in the text of a model. Longer texts than [`MAX_BYTES`] are not read again.
 const SESSIONS: usize = MAX_BYTES / 8 * 7;
@@ -49,12 +50,26 @@ impl Learner {
         for s in &mut sessions {
             paths.place(s, &self.hosts);
         }
+        self.together
+            .iter_mut()
+            .flatten()
+            .for_each(Together::finish);
+        let tap = Seen {
+            hosts: &self.hosts,
+            passing: &self.passing,
+            together: &self.together,
+        };
         let [(client_paths, of_clients), (server_paths, of_servers)] =
-            paths.finish(&self.hosts, &self.passing, &mut self.counts, &self.options);
-        // Pauses were measured with the tapped link's delay in them, so they are corrected with it.
-        let seen = |of: &[Path], taken: &[Dur], i: u32| Path {
-            rtt: of[i as usize].rtt + taken[i as usize],
-            ..of[i as usize]
+            paths.finish(&tap, &mut self.counts, &self.options);
+        // Pauses were measured with the tapped link's delay and rate in them, so they are corrected with these.
+        let seen = |of: &[Path], taken: &[Taken], i: u32| {
+            let (path, taken) = (of[i as usize], taken[i as usize]);
+            Path {
+                rtt: path.rtt + taken.rtt,
+                up: path.up.or(taken.up),
+                down: path.down.or(taken.down),
+                ..path
+            }
         };
         for s in &mut sessions {
             let client = &seen(&client_paths, &of_clients, s.client);

@@ -566,11 +566,11 @@ impl Hosts {
         let m = self.hosts[id as usize].measured.get_or_insert_default();
         let reservoir = m.reservoir(kind);
         if self.stand_ins.is_empty() {
-            reservoir.push(value, &mut self.rng);
+            reservoir.push(value, kind.most(), &mut self.rng);
         } else {
             // The choice of the kept samples must not depend on which other hosts exist.
             let mut own = Stream::indexed(0, "learn-reservoir", u64::from(reservoir.seen));
-            reservoir.push(value, &mut own);
+            reservoir.push(value, kind.most(), &mut own);
         }
     }
 

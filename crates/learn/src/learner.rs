@@ -18,6 +18,7 @@ use crate::repeats::Repeats;
 use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
+use crate::together::Together;
 use crate::udp::{Around, Flow as UdpFlow};
 use crate::users::Users;
 
@@ -46,6 +47,8 @@ pub struct Learner {
     pub(crate) thinner: Thinner,
     pub(crate) bins: Bins,
     pub(crate) passing: Passing,
+    /// Bytes that pass, and that arrive beyond the tap, by direction.
+    pub(crate) together: [[Together; 2]; 2],
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) doubts: Vec<Warning>,
@@ -82,6 +85,7 @@ impl Learner {
             thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
             passing: Passing::default(),
+            together: Default::default(),
             totals: Totals::default(),
             counts: Counts::default(),
             doubts: Vec::new(),
@@ -358,6 +362,16 @@ impl Learner {
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
         self.hosts.delivered(hosts[from], news.delivered, self.now);
+        if !self.options.apart {
+            let [own, other] = [hosts[from], hosts[1 - from]];
+            let way = usize::from(!left);
+            self.together[0][way].add(self.now, [own, other], u64::from(p.ip_len));
+            if news.delivered > 0 {
+                // With the headers of full packets, which are a twenty-fifth of them.
+                let bytes = news.delivered + news.delivered / 25;
+                self.together[1][1 - way].add(self.now, [own, other], bytes);
+            }
+        }
         if let Some((rtt, weight)) = news.bulk {
             for _ in 0..weight {
                 (self.hosts).sample(hosts[from], Sample::Bulk, rtt / 1000, self.now);
@@ -366,12 +380,12 @@ impl Learner {
         if let Some(rtt) = news.sending {
             (self.hosts).sample(hosts[from], Sample::Sending, rtt / 1000, self.now);
         }
-        for (kind, waited) in [Sample::LostUp, Sample::LostDown]
-            .into_iter()
-            .zip(news.waited)
-        {
-            if let Some(waited) = waited {
-                (self.hosts).sample(hosts[from], kind, waited / 1000, self.now);
+        let kinds = [Sample::LostUp, Sample::LostDown].into_iter();
+        for ((kind, waited), lost) in kinds.zip(news.waited).zip(news.lost) {
+            if let Some((waited, at)) = waited {
+                for _ in 0..lost {
+                    (self.hosts).sample(hosts[from], kind, waited / 1000, at);
+                }
             }
         }
         if let Some(rate) = news.up {
@@ -470,6 +484,13 @@ impl Learner {
         }
         if p.ip_len > LARGEST_PACKET {
             self.counts.joined += u64::from(payload);
+        }
+        if !self.options.apart {
+            let [own, other] = [s.hosts[from], s.hosts[1 - from]];
+            let way = usize::from(from_a != s.a_is_left);
+            for (together, ends) in (self.together.iter_mut()).zip([[own, other], [other, own]]) {
+                together[way].add(self.now, ends, u64::from(p.ip_len));
+            }
         }
         if let State::Udp(flow) = &mut s.state {
             if let Some(place) = s.place

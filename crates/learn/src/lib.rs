@@ -77,6 +77,7 @@ mod sides;
 mod superpackets;
 mod table;
 mod tcp;
+mod together;
 mod udp;
 mod users;
 

@@ -1,6 +1,6 @@
 //! Options of the learner.
 
-use swell_base::Dur;
+use swell_base::{Dur, Rate};
 use swell_traffic::{Parameters, Provenance};
 
 use crate::sides::Network;
@@ -25,6 +25,9 @@ pub struct Options {
     /// Two-way propagation delay of the tapped link, where it lies between the tap and some of the hosts.
     /// It is subtracted from the RTTs, because a replay has a link of its own.
     pub link_rtt: Dur,
+    /// Rate of the tapped link, left to right and right to left, if it is known. Capacities of that rate or more are the
+    /// link's, and lower ones are those of the hosts' own lines.
+    pub link_rate: [Option<Rate>; 2],
     /// Length of the capture, if it continued after the last packet. Rates are means over this time.
     pub length: Dur,
     /// Number of packets buffered at the start. They decide on which side of the tap each host is before
@@ -46,6 +49,7 @@ impl Default for Options {
             apart: false,
             inside: Vec::new(),
             link_rtt: Dur::ZERO,
+            link_rate: [None; 2],
             length: Dur::ZERO,
             preview: 50_000,
         }

@@ -55,6 +55,13 @@ use crate::index::Index;
 use crate::options::Options;
 use crate::pairs::UNRESOLVED;
 use crate::queue::{Passing, Queue};
+use crate::together::Together;
+
+mod limits;
+mod losses;
+
+pub(crate) use limits::Limited;
+use losses::{Beyond, elsewhere};
 
 /// Minimum number of samples for an RTT to count as sound (Swing).
 const SOUND_RTT: u32 = 5;
@@ -77,8 +84,27 @@ const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
 /// Quantile of the RTT where only ACKs of data are available.
 const DATA_QUANTILE: f64 = 0.1;
 
-/// Paths, and how much of each RTT was subtracted for the tapped link.
-type Found = (Vec<Path>, Vec<Dur>);
+/// What was taken out of a path for the tapped link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Taken {
+    /// Part of the RTT.
+    pub(crate) rtt: Dur,
+    /// Capacities that are the link's.
+    pub(crate) up: Option<Rate>,
+    pub(crate) down: Option<Rate>,
+}
+
+/// What the tap has seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'t> {
+    pub(crate) hosts: &'t Hosts,
+    pub(crate) passing: &'t Passing,
+    /// Bytes that passed, and that arrived beyond the tap, by direction.
+    pub(crate) together: &'t [[Together; 2]; 2],
+}
+
+/// Paths, and what was taken out of each.
+type Found = (Vec<Path>, Vec<Taken>);
 
 /// Hosts of one role in order of first use.
 #[derive(Debug)]
@@ -142,12 +168,12 @@ impl Paths {
     /// `options.apart`, each path is measured by its own packets, and nothing is borrowed or shared.
     pub(crate) fn finish(
         self,
-        hosts: &Hosts,
-        passing: &Passing,
+        tap: &Seen<'_>,
         counts: &mut Counts,
         options: &Options,
     ) -> [Found; 2] {
         let mut rng = Stream::new(0, "learn-borrow");
+        let hosts = tap.hosts;
         if options.apart {
             return self.roles.map(|role| each_by_itself(&role, hosts));
         }
@@ -159,12 +185,14 @@ impl Paths {
                 .collect();
             here.sort_unstable();
             here.dedup();
-            let measured = here
-                .into_iter()
-                .filter_map(|h| Some((h, hosts.measured(h)?)));
-            Queue::of(measured, passing, usize::from(right))
+            let measured = || here.iter().filter_map(|&h| Some((h, hosts.measured(h)?)));
+            let queue = Queue::of(measured(), tap.passing, usize::from(right));
+            let alone: Vec<&Measured> = measured().map(|h| h.1).collect();
+            let (lines, limited) = limits::of_side(&alone, right, tap, options.link_rate);
+            counts.lines[usize::from(right)] = limited;
+            Beyond::new(queue, lines, &alone)
         });
-        counts.queues = beyond.each_ref().map(Queue::mean);
+        counts.queues = beyond.each_ref().map(|side| side.queue.mean());
         // The shared link that data from each side come through.
         let sources = [false, true].map(|right| {
             let all = self.roles.iter().flat_map(|role| &role.hosts);
@@ -185,7 +213,7 @@ impl Paths {
             for ((path, own), host) in paths.iter_mut().zip(&mut *taken).zip(&role.hosts) {
                 let share = shares[usize::from(host.2)].min(path.rtt);
                 path.rtt -= share;
-                *own += share;
+                own.rtt += share;
             }
             (std::mem::take(paths), std::mem::take(taken))
         })
@@ -209,20 +237,20 @@ fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
 
 fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {
     let nothing = Measured::default();
-    let none = Queue::default();
+    let none = Beyond::nothing();
     let own = |h: &(u32, u32, bool)| hosts.measured(h.0).unwrap_or(&nothing);
     let paths = role
         .hosts
         .iter()
         .map(|h| own_path(h.0, own(h), [0.0; 2], &none, None).path);
-    (paths.collect(), vec![Dur::ZERO; role.hosts.len()])
+    (paths.collect(), vec![Taken::default(); role.hosts.len()])
 }
 
 /// The paths of one role, and the delay that the tapped link's queue added to their RTTs.
 fn paths(
     role: &Role,
     hosts: &Hosts,
-    beyond: &[Queue; 2],
+    beyond: &[Beyond<'_>; 2],
     sources: [Option<Rate>; 2],
     rng: &mut Stream,
     counts: &mut SideCounts,
@@ -320,8 +348,13 @@ fn paths(
         } else if path.rtt_samples < SOUND_RTT {
             counts.few += 1;
         }
+        let [from, to] = &beyond[usize::from(role.hosts[i].2)].lines;
+        taken.push(Taken {
+            rtt: queue,
+            up: limits::take(&mut path.up, from.as_ref()),
+            down: limits::take(&mut path.down, to.as_ref()),
+        });
         paths.push(path);
-        taken.push(queue);
     }
     (paths, taken)
 }
@@ -394,7 +427,7 @@ fn own_path(
     host: u32,
     m: &Measured,
     pooled: [f64; 2],
-    beyond: &Queue,
+    beyond: &Beyond<'_>,
     source: Option<Rate>,
 ) -> Own {
     let up = capacity(m, Sample::Up, SOUND_PAIRS);
@@ -415,7 +448,7 @@ fn own_path(
         (handshake, _) => (false, handshake, filled.map_or(0.5, |_| DATA_QUANTILE)),
     };
     let as_seen = timed.and_then(|t| t.quantile(q, |v, _| v)).unwrap_or(0);
-    let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.of_all(host, at).min(v)));
+    let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.queue.of_all(host, at).min(v)));
     let (rtt, rtt_samples) = (rtt.unwrap_or(0), timed.map_or(0, |t| t.seen));
     let queue = Dur::from_micros(u64::from(as_seen.saturating_sub(rtt)));
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
@@ -448,63 +481,6 @@ fn own_path(
         queue,
         by_data,
     }
-}
-
-/// The shares of a host's losses, of packets from it and to it, that a replay does not bring about by itself: neither
-/// the queue of the tapped link caused them nor that of the host's own link.
-fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
-    let timed = [[Sample::Sending; 2], [Sample::Bulk, Sample::Data]];
-    // As much as receive windows permit is in the queue then, whether that is its size or not.
-    let held_back = m.held_back();
-    let kinds = [Sample::Handshake, Sample::Data, Sample::Echo];
-    let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
-    let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
-    let own = |way: usize| {
-        let line = capacity(m, [Sample::Up, Sample::Down][way], SOUND_PAIRS)?;
-        let lost = m.get([Sample::LostUp, Sample::LostDown][way])?;
-        let mut times = timed[way].into_iter().filter_map(|kind| m.get(kind));
-        let times = times.find(|t| t.moments() >= LOSSES)?;
-        Some(match !held_back[way] && full(times, least, line) {
-            true => 0.0,
-            false => at_any(times, lost),
-        })
-    };
-    [0, 1].map(|way| beyond.elsewhere[way].min(own(way).unwrap_or(1.0)))
-}
-
-/// Minimum length of a queue that is always full, packets.
-const FULL_QUEUE: u64 = 16;
-
-/// Whether the queue of a line is full nearly all the time, as some congestion controls keep it (BBR with little room): then
-/// it loses at any RTT. `least`: the shortest RTT, microseconds.
-fn full(times: &Reservoir, least: Option<u32>, line: Rate) -> bool {
-    let quantile = |q: f64| times.quantile(q, |v, _| v);
-    let (Some(low), Some(high), Some(least)) = (quantile(0.25), quantile(0.9), least) else {
-        return false;
-    };
-    let [low, high] = [low, high].map(|v| u64::from(v.saturating_sub(least)));
-    let packets = line.transmit(Bytes(FULL_QUEUE * FULL.0.0));
-    4 * low >= 3 * high && Dur::from_micros(low) >= packets
-}
-
-/// Minimum number of losses for their RTTs to tell a cause, and of RTTs to compare them with.
-const LOSSES: usize = 5;
-
-/// The share of losses that come at any RTT. `times`: RTTs of all packets; `lost`: RTTs when packets were lost. Half
-/// of the losses without a relation to the RTT are below the median; those of a full queue are above it. Where their
-/// number could be by chance (two standard deviations), all are without a relation.
-fn at_any(times: &Reservoir, lost: &Reservoir) -> f64 {
-    let Some(median) = times.quantile(0.5, |v, _| v) else {
-        return 1.0;
-    };
-    let losses = lost.kept.len();
-    let below = lost.kept.iter().filter(|(v, _)| *v <= median).count();
-    let share = below as f64 / losses.max(1) as f64;
-    let by_chance = 0.5 - 1.0 / (losses.max(1) as f64).sqrt();
-    if losses < LOSSES || share > by_chance {
-        return 1.0;
-    }
-    2.0 * share
 }
 
 /// Minimum number of hosts with a known capacity for a shared link.

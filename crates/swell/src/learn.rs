@@ -153,6 +153,7 @@ fn options(args: &LearnArgs, name: String) -> Options {
             },
             inside: args.inside.clone(),
             link_rtt: args.link_rtt,
+            link_rate: args.link_rate.map_or([None; 2], |rates| rates.map(Some)),
             length: args.length,
             budget: OfPackets::items(args.budget * 1000),
             apart: args.private.is_some(),

@@ -6,6 +6,9 @@ use swell_base::Stream;
 
 /// Number of samples kept of each measured quantity of a host.
 pub(crate) const RESERVOIR: usize = 64;
+/// The same of losses, and of the RTTs that they are compared with: few of them come while a busy link is not full, and
+/// those tell most.
+const RESERVOIR_OF_LOSSES: usize = 256;
 
 /// A uniform sample of a stream of values (Vitter 1985, algorithm R).
 #[derive(Clone, Debug, Default)]
@@ -16,9 +19,9 @@ pub(crate) struct Reservoir {
 }
 
 impl Reservoir {
-    pub(super) fn push(&mut self, value: (u32, u32), rng: &mut Stream) {
+    pub(super) fn push(&mut self, value: (u32, u32), most: usize, rng: &mut Stream) {
         self.seen = self.seen.saturating_add(1);
-        if self.kept.len() < RESERVOIR {
+        if self.kept.len() < most {
             // Most hosts yield only one sample.
             if self.kept.is_empty() {
                 self.kept.reserve_exact(1);
@@ -222,6 +225,18 @@ pub(crate) enum Sample {
     Echo,
     /// Data to ACK in the midst of transfers, with what waits in queues there; as often as there are packets, microseconds.
     Bulk,
+}
+
+impl Sample {
+    /// Number of samples kept of this kind.
+    pub(super) fn most(self) -> usize {
+        match self {
+            Sample::LostUp | Sample::LostDown | Sample::Sending | Sample::Bulk => {
+                RESERVOIR_OF_LOSSES
+            }
+            _ => RESERVOIR,
+        }
+    }
 }
 
 impl Hosts {

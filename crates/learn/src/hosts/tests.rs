@@ -4,7 +4,9 @@ use super::*;
 fn reservoir(values: impl IntoIterator<Item = u32>, seed: u64) -> Reservoir {
     let mut r = Reservoir::default();
     let mut rng = Stream::new(seed, "reservoir");
-    values.into_iter().for_each(|v| r.push((v, 0), &mut rng));
+    values
+        .into_iter()
+        .for_each(|v| r.push((v, 0), RESERVOIR, &mut rng));
     r
 }
 

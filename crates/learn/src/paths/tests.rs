@@ -5,15 +5,15 @@ use swell_traffic::{Connection, Exchange, Group};
 use super::*;
 
 /// Hosts and the sessions that use them.
-struct Seen {
+struct Trace {
     hosts: Hosts,
     paths: Paths,
     next: u32,
 }
 
-impl Seen {
-    fn new() -> Seen {
-        Seen {
+impl Trace {
+    fn new() -> Trace {
+        Trace {
             hosts: Hosts::new(Vec::new()),
             paths: Paths::new(),
             next: 0,
@@ -74,12 +74,15 @@ impl Seen {
             apart,
             ..Options::default()
         };
-        let passing = Passing::default();
-        let [_, (servers, taken)] = self
-            .paths
-            .finish(&self.hosts, &passing, &mut counts, &options);
+        let (passing, together) = (Passing::default(), Default::default());
+        let tap = Seen {
+            hosts: &self.hosts,
+            passing: &passing,
+            together: &together,
+        };
+        let [_, (servers, taken)] = self.paths.finish(&tap, &mut counts, &options);
         assert!(
-            taken.iter().all(|&t| t == Dur::ZERO),
+            taken.iter().all(|&t| t == Taken::default()),
             "nobody waits beyond the tap"
         );
         (servers, counts.sides[1])
@@ -95,7 +98,7 @@ fn ms(n: u64) -> Dur {
 /// Hosts are numbered by first use, clients and servers separately.
 #[test]
 fn hosts_are_numbered_by_first_use() {
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     let [a, b, c] = [0; 3].map(|_| seen.host());
     let first = seen.session(0, a, &[c, b], false);
     let second = seen.session(1, c, &[b, c, a], false);
@@ -107,7 +110,7 @@ fn hosts_are_numbered_by_first_use() {
 /// The median of the handshakes if there are any, else the tenth percentile of the data samples.
 #[test]
 fn round_trips_of_handshakes_and_of_data() {
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     let by_data = seen.server(0, false, &[]);
     // 10, 11, … 60 ms, shuffled: a tenth of the other 50 values are below the sixth.
     for i in 0..51u64 {
@@ -132,7 +135,7 @@ fn round_trips_of_handshakes_and_of_data() {
 /// whose transfers fill its line, where a queue is in all of them.
 #[test]
 fn round_trips_of_echoes() {
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     let echo = (Sample::Echo, 30_000, 1);
     seen.server(0, false, &[echo]);
     seen.server(0, false, &[echo, (Sample::Data, 20_000, 5)]);
@@ -158,7 +161,7 @@ fn round_trips_of_echoes() {
 #[test]
 fn lines_are_taken_out_of_round_trips() {
     let lines = [(Sample::Up, 800, 15), (Sample::Down, 1_600, 15)];
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     for timed in [Sample::Handshake, Sample::Data] {
         let samples = [lines[0], lines[1], (timed, 50_000, 5)];
         seen.server(0, false, &samples);
@@ -176,7 +179,7 @@ fn lines_are_taken_out_of_round_trips() {
 /// Fifteen pairs give a capacity, fourteen do not.
 #[test]
 fn a_capacity_needs_fifteen_pairs() {
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     for (rate, pairs) in [(5_000, 14), (5_000, 15)] {
         seen.server(0, false, &[HANDSHAKE, (Sample::Up, rate, pairs)]);
     }
@@ -209,7 +212,7 @@ fn hosts_behind_one_line_share_it() {
         (vec![1_000, 10_000, 100_000], None),
     ] {
         for right in [false, true] {
-            let mut seen = Seen::new();
+            let mut seen = Trace::new();
             for &rate in &known {
                 seen.server(0, !right, &[HANDSHAKE, (Sample::Down, rate, 20)]);
             }
@@ -241,7 +244,7 @@ fn hosts_behind_one_line_share_it() {
 fn a_line_before_the_tap_is_not_one_beyond_it() {
     for (spacing, own) in [(1_289, None), (900, None), (500, Some(500))] {
         for right in [false, true] {
-            let mut seen = Seen::new();
+            let mut seen = Trace::new();
             let receiver = seen.server(0, !right, &[HANDSHAKE, (Sample::Down, spacing, 20)]);
             for _ in 0..3 {
                 seen.server(0, right, &[HANDSHAKE, (Sample::Up, 900, 5)]);
@@ -260,7 +263,7 @@ fn a_line_before_the_tap_is_not_one_beyond_it() {
 #[test]
 fn samples_all_over_the_place_are_no_capacity() {
     for (agreeing, known) in [(10, true), (7, false)] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let scattered = (0..15).map(|i| (Sample::Up, 1_000 << i, 1));
         let agreed = [HANDSHAKE, (Sample::Up, 300, agreeing)];
         let samples: Vec<_> = agreed.into_iter().chain(scattered).collect();
@@ -275,7 +278,7 @@ fn samples_all_over_the_place_are_no_capacity() {
 #[test]
 fn round_trips_are_borrowed_within_a_class() {
     let build = || {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         for (class, rtt) in [(0, 10_000), (0, 20_000), (1, 70_000)] {
             seen.server(class, false, &[(Sample::Handshake, rtt, 9)]);
         }
@@ -314,7 +317,7 @@ fn round_trips_are_borrowed_within_a_class() {
 #[test]
 fn losses_are_drawn_towards_the_sides() {
     let build = || {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let [a, b, c] = [0; 3].map(|_| seen.server(0, false, &[HANDSHAKE]));
         let client = seen.host();
         // Packets sent, lost before the tap, and lost beyond it.
@@ -362,7 +365,7 @@ fn what_the_own_queue_lost_is_not_lost_at_random() {
         (true, &[(40, 4)][..], 0.02),
         (false, &full[..], 0.02),
     ] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let rates = if known { &capacity[..] } else { &[] };
         let samples = [
             &[HANDSHAKE][..],
@@ -393,7 +396,7 @@ fn queues_of_the_own_line_are_not_in_round_trips() {
     let line = [(Sample::Down, 2_000, 20)];
     // 60 bytes take 240 us to the host.
     for (known, rtt) in [(true, 2_000 - 240), (false, 200_000)] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let lines = if known { &line[..] } else { &[] };
         let samples = [&waits[..], lines].concat();
         let (host, server) = (seen.server(0, false, &samples), seen.host());
@@ -406,7 +409,7 @@ fn queues_of_the_own_line_are_not_in_round_trips() {
 /// Without hosts to borrow from, the shortest echo is the round trip, even where a queue may be in it.
 #[test]
 fn an_upper_bound_is_better_than_nothing() {
-    let mut seen = Seen::new();
+    let mut seen = Trace::new();
     let echoes = [(Sample::Echo, 40_000, 2), (Sample::Echo, 31_000, 1)];
     let samples = [&echoes[..], &[(Sample::Up, 20_000, 20)]].concat();
     let (server, client) = (seen.server(0, false, &samples), seen.host());
@@ -421,7 +424,7 @@ fn an_upper_bound_is_better_than_nothing() {
 #[test]
 fn connections_that_share_a_line_reach_its_capacity_together() {
     for (steady, found) in [(true, Some(20_000)), (false, None)] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let pairs = [(Sample::Down, 6_700, 20), (Sample::Down, 10_000, 10)];
         let host = seen.server(0, false, &[&[HANDSHAKE][..], &pairs].concat());
         for bin in 0..20u64 {
@@ -462,7 +465,7 @@ fn the_busiest_of_many_bins_are_no_line() {
         (line.collect(), true),
     ];
     for (bins, found) in cases {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let pairs = [(Sample::Down, 100, 20)];
         let host = seen.server(0, false, &[&[HANDSHAKE][..], &pairs].concat());
         for (bin, share) in (0u64..).zip(&bins) {
@@ -480,7 +483,7 @@ fn the_busiest_of_many_bins_are_no_line() {
 #[test]
 fn packets_that_come_together_tell_no_line() {
     for (together, found) in [(10, Some(100_000)), (40, None)] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let fast = (Sample::Up, u64::from(UNRESOLVED), together);
         seen.server(0, false, &[HANDSHAKE, fast, (Sample::Up, 100_000, 20)]);
         let (paths, _) = seen.finish(true);
@@ -498,7 +501,7 @@ fn a_queue_that_is_always_full_loses_all() {
         // As long as receive windows permit, but not full.
         (58_000, 500, 0.02),
     ] {
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let high = if low == 31_000 { 31_100 } else { 62_000 };
         let samples = [
             (Sample::Handshake, 30_000, 5),
@@ -528,7 +531,7 @@ fn one_round_trip_tells_nothing_of_losses() {
             &[(Sample::LostDown, 60_000, 20)],
         ]
         .concat();
-        let mut seen = Seen::new();
+        let mut seen = Trace::new();
         let (host, client) = (seen.server(0, false, &samples), seen.host());
         for _ in 0..32 {
             seen.hosts.sample(host, Sample::Bulk, 58_000, 0);

@@ -114,8 +114,11 @@ struct Again {
     segments: u64,
     last: u64,
     at: u64,
-    /// The latest RTT to the receiver when the first of them passed, nanoseconds.
-    waited: Option<u64>,
+    /// The latest RTT to the receiver when the first of them passed, nanoseconds; and when what had been sent before the
+    /// lost data was acknowledged, which then had just left the queue that lost them.
+    waited: Option<(u64, u64)>,
+    /// Offset up to which data had been sent then: those that are repaired later were lost at that time, too.
+    sent: u64,
 }
 
 /// ACKs of at least two segments each, between which the receiver's line was busy.
@@ -190,6 +193,7 @@ impl Half {
         self.progress.clear();
         self.delivered = Delivered::default();
         self.acks.repaired(0);
+        self.again = Again::default();
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -292,14 +296,14 @@ impl Half {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
         }
-        let again = std::mem::take(&mut self.again);
-        self.lost_beyond += again.segments;
+        let again = std::mem::take(&mut self.again.segments);
+        self.lost_beyond += again;
         // An ACK that comes sooner than the path allows answers the first copy.
-        if at.saturating_sub(again.at) < by.round_trip / 4 * 3 {
-            self.lost_beyond -= again.last;
+        if at.saturating_sub(self.again.at) < by.round_trip / 4 * 3 {
+            self.lost_beyond -= again.min(self.again.last);
         }
-        if again.segments > 0 {
-            news.waited[1] = again.waited;
+        if again > 0 {
+            news.waited[1] = self.again.waited;
         }
         let before = self.acked;
         self.acked = offset;
@@ -513,15 +517,13 @@ impl Half {
             let last = self
                 .sizes
                 .segments(end - self.acked.max(start), around.allowed);
-            self.again = Again {
-                segments: self.again.segments + last,
-                last,
-                at,
-                waited: match self.again.segments {
-                    0 => around.waited[1],
-                    _ => self.again.waited,
-                },
-            };
+            self.again.segments += last;
+            self.again.last = last;
+            self.again.at = at;
+            if start >= self.again.sent {
+                self.again.sent = self.next;
+                self.again.waited = around.waited[1].map(|rtt| (rtt, self.acked_at));
+            }
         }
         Seen::Again
     }
@@ -557,7 +559,7 @@ impl Half {
             let took = at.saturating_sub(hole.since);
             let silent = tells && told <= hole.start && acked > 0 && took < LEAST_TIMEOUT;
             if took > around.round_trip && acked < hole.end && !silent {
-                news.waited[0] = hole.waited;
+                news.waited[0] = hole.waited.map(|rtt| (rtt, hole.since));
                 self.timer.stop();
                 self.acks.repaired(self.next);
                 self.lost_before += self.sizes.segments(missing, around.allowed);

@@ -17,8 +17,8 @@ pub(crate) struct News {
     /// tap, and of the other end beyond the tap.
     pub(crate) sent: u64,
     pub(crate) lost: [u64; 2],
-    /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
-    pub(crate) waited: [Option<u64>; 2],
+    /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds; and when that was.
+    pub(crate) waited: [Option<(u64, u64)>; 2],
     /// Bytes that this packet newly acknowledged, selectively or not. Those that arrived at an unknown time do not count.
     pub(crate) delivered: u64,
     /// RTT between the tap and the sender of this ACK in the midst of a transfer, nanoseconds, and for how many samples it

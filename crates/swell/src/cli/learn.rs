@@ -49,6 +49,11 @@ pub(crate) struct LearnArgs {
     /// round trips, at most to zero, because an experiment adds the delay of its own link. For packets only.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub link_rtt: swell_base::Dur,
+    /// Rate of the tapped link itself, such as 50Mbit, or towards the inside and away from it, 50Mbit/10Mbit. Hosts have
+    /// no capacities of that rate or more then, because an experiment has a link of its own; lower ones are their own.
+    /// Default: told from hosts that fill a line together, where several do. For packets only.
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
+    pub link_rate: Option<[swell_base::Rate; 2]>,
     /// How long the capture lasted, where it went on without a packet after the last one: rates are means over all of
     /// it. A shorter time is an error. Default: to the last packet. For packets only.
     #[arg(
@@ -69,6 +74,25 @@ pub(crate) struct LearnArgs {
     pub private: Option<f64>,
     #[command(flatten)]
     pub flows: FlowArgs,
+}
+
+/// Parses one rate, or two with a slash between them: right to left, and left to right. Returns left to right first.
+fn link_rate(text: &str) -> Result<[swell_base::Rate; 2], String> {
+    let rate = |text: &str| -> Result<swell_base::Rate, String> {
+        let rate: swell_base::Rate = text.parse().map_err(|e| format!("{e}"))?;
+        match rate.bps() {
+            0 => Err("it must be positive".into()),
+            _ => Ok(rate),
+        }
+    };
+    // Rates in bytes have a slash of their own.
+    let second = text
+        .match_indices('/')
+        .find(|(i, _)| !text[i + 1..].starts_with("s"));
+    Ok(match second {
+        Some((i, _)) => [rate(&text[i + 1..])?, rate(&text[..i])?],
+        None => [rate(text)?; 2],
+    })
 }
 
 /// Parses the epsilon of differential privacy, 0.001 to 1000; it must be positive.
@@ -137,4 +161,27 @@ pub(crate) enum FlowProfile {
     Fixed,
     /// The released program, faults included.
     Harpoon,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link_rate;
+
+    #[test]
+    fn a_link_has_one_rate_or_two() {
+        for (text, mbit) in [
+            ("50Mbit", Some([50, 50])),
+            ("50Mbit/10Mbit", Some([10, 50])),
+            ("10Mbit/s/8Mbit/s", Some([8, 10])),
+            ("1MB/s", Some([8, 8])),
+            ("1MB/s/8Mbit", Some([8, 8])),
+            ("0Mbit", None),
+            ("50Mbit/", None),
+            ("fast", None),
+        ] {
+            let found = link_rate(text).ok();
+            let found = found.map(|rates| rates.map(|rate| rate.bps() / 1_000_000));
+            assert_eq!(found, mbit, "{text}");
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! Warnings about the tapped link, of which a model should hold nothing.
+
+use swell_base::{Code, Dur, Warning};
+
+use super::Counts;
+use crate::paths::Limited;
+
+pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
+    let mut w = Vec::new();
+    if c.queues != [Dur::ZERO; 2] {
+        let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
+        w.push(Warning::note(
+            Code::LinkQueue,
+            format!(
+                "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
+                 mean: the queue of the tapped link, or of a line that they share before it. It is taken out of round trips",
+                queues[0], queues[1]
+            ),
+        ));
+    }
+    for (side, lines) in ["left", "right"].into_iter().zip(&c.lines) {
+        for (way, line) in ["from", "to"].into_iter().zip(lines) {
+            w.extend(line.map(|line| rate(side, way, &line)));
+        }
+    }
+    if let Some([given, most]) = c.link_rtt {
+        w.push(Warning::warning(
+            Code::LinkRtt,
+            format!(
+                "`--link-rtt` is {given}, but the nearest hosts left and right of the tap are only {most} apart: so \
+                 much is taken out of round trips, and some are zero now"
+            ),
+        ));
+    }
+    w
+}
+
+/// What is known about a rate that hosts of a side never exceed together.
+fn rate(side: &str, way: &str, line: &Limited) -> Warning {
+    let Limited { rate, hosts, .. } = line;
+    let [own, all] = hosts;
+    if !line.shared {
+        return Warning::warning(
+            Code::LinkRate,
+            format!(
+                "{own} of {all} hosts {side} of the tap have a capacity of {rate} ({way} them), and all together never \
+                 exceed it: the trace does not tell whether it is the tapped link's or that of their own lines. It is taken \
+                 as theirs, so on a faster link this traffic is no faster. Name the link's rate (`--link-rate`)"
+            ),
+        );
+    }
+    let text = format!(
+        "hosts {side} of the tap fill {rate} ({way} them) together and never exceed it: the tapped link, or a line that \
+         they share before it. It is taken out of the paths of {own} hosts, with the losses in its queue"
+    );
+    match line.one {
+        true => Warning::warning(
+            Code::LinkRate,
+            format!(
+                "{text}. One host has nearly all of these packets: if its own line is slower than the tapped link, name the \
+                 link's rate (`--link-rate`)"
+            ),
+        ),
+        false => Warning::note(Code::LinkRate, text),
+    }
+}
