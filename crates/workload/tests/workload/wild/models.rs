@@ -211,6 +211,11 @@ pub fn played(model: &Model, seed: u64) {
     let schedule = Schedule::draw(model, &knobs, seed, model.duration, &Network::default())
         .expect("a schedule")
         .without_entered();
+    // Each session once.
+    let schedule = Schedule {
+        lasting: Vec::new(),
+        ..schedule
+    };
     let model = Arc::new(model.clone());
     let mut network = Ideal::new(
         Structural::new(Arc::clone(&model), &schedule),
