@@ -300,8 +300,8 @@ mod tests {
         assert!(mean.contains("mean rate changes by +3.0 %"), "{mean}");
     }
 
-    /// The doubts about Poisson packets of 9.8 Mbit/s on a link of 10 Mbit/s, which rise by 20 dB at 1 s.
-    fn played(transport: &str) -> Vec<String> {
+    /// Poisson packets of 9.8 Mbit/s on a link of 10 Mbit/s, which rise by 20 dB at 1 s.
+    fn full(transport: &str) -> Plan {
         let text = format!(
             r#"
 name = "full"
@@ -319,7 +319,12 @@ warmup = "1s"
 duration = "21s"
 "#
         );
-        let plan = Plan::resolve(&text, "full.toml", std::path::Path::new(".")).unwrap();
+        Plan::resolve(&text, "full.toml", std::path::Path::new(".")).unwrap()
+    }
+
+    /// The doubts about them.
+    fn played(transport: &str) -> Vec<String> {
+        let plan = full(transport);
         let found = doubts(&plan, &Rates::new(), 2, &|_| {}, &|| false).unwrap();
         found.unwrap().into_iter().map(|w| w.message).collect()
     }
@@ -336,6 +341,31 @@ duration = "21s"
             "{said:?}"
         );
         assert!(said[0].contains("dB came"), "{said:?}");
+    }
+
+    #[test]
+    fn what_another_run_has_looked_at_is_not_looked_at_again() {
+        use crate::run::{Options, RunOutcome, run};
+
+        let scratch = tempfile::tempdir().unwrap();
+        let said = |energy_known: bool| {
+            let mut plan = full("tcp");
+            plan.energy_known = energy_known;
+            let options = Options {
+                dir: scratch.path().join(energy_known.to_string()),
+                threads: 2,
+                fresh: false,
+                shard: None,
+            };
+            let ended = run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap();
+            let RunOutcome::Complete(results) = ended else {
+                panic!("nobody cancelled it");
+            };
+            let mut warnings = results.manifest.warnings.into_iter();
+            warnings.any(|w| w.code == Code::EnergyMissed)
+        };
+        assert!(said(false));
+        assert!(!said(true));
     }
 
     #[test]
