@@ -159,7 +159,8 @@ fn is_computed(network: &Network, r: &Request) -> bool {
 
 /// Whether most data of a program belong to no answer, as in uploads, and come at a pace of its own: in the runs without
 /// traffic, most of the time passes in requests that begin to be answered far later than such data take over the link.
-/// An end may also compute before it answers: the data then go in one go, before a silence that is most of the time.
+/// An end may also compute before it answers, or before it sends: the data then go in one go, and there is silence for
+/// most of the time.
 fn transfers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
     let runs = || idle.runs.iter().flatten().copied();
     if !most_bytes_are_in_no_request(asked, runs()) {
@@ -184,7 +185,7 @@ fn transfers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
             let is_slow = took > FAR * network.needs(each);
             let before = |bin: f64| bin + network.width > r.start && bin + network.width <= end;
             let data = network.in_one_go(each, before);
-            let is_computed = data.is_some_and(|(_, last, _)| 2.0 * (end - last) >= took);
+            let is_computed = data.is_some_and(|(begin, last, _)| 2.0 * (last - begin) <= took);
             paced += if is_slow && !is_computed { took } else { 0.0 };
             all += took;
         }

@@ -189,3 +189,23 @@ fn uploads_in_one_go_are_judged() {
         assert_eq!(v.matters, Answer::No, "{answered}: {}", full_text(&v));
     }
 }
+
+/// Runs of a program that begins for most of a second, and then uploads without an answer: the run itself is timed.
+#[test]
+fn uploads_after_a_slow_beginning_are_judged() {
+    for (apart, answer) in [(0.004, Answer::No), (0.02, Answer::Unclear)] {
+        let upload = |i: u32| {
+            let begins = 0.6 + 0.05 * f64::from(i % 4);
+            let each = (0..30 + i % 7).map(|k| (begins + apart * f64::from(k), 1400));
+            each.collect::<Vec<_>>()
+        };
+        let mut runs = uploaded(upload, 0.01);
+        for run in &mut runs.runs {
+            for r in &mut run.observed.requests {
+                r.first_byte = f64::NAN;
+            }
+        }
+        let v = judged(&runs);
+        assert_eq!(v.matters, answer, "{apart}: {}", full_text(&v));
+    }
+}
