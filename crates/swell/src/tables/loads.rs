@@ -62,6 +62,6 @@ mod tests {
         assert_eq!(carried([9e5, 2.6e6], false), "2.6\nup 0.9");
         assert_eq!(carried([1e5, 2.6e6], false), "2.6");
         // What fetches from the other end sends its answers up.
-        assert_eq!(carried([1e5, 2.6e6], true), "0.10\nup 2.6");
+        assert_eq!(carried([1e5, 2.6e6], true), "0.1\nup 2.6");
     }
 }
