@@ -35,6 +35,7 @@
 mod datagrams;
 mod file;
 pub mod flowlevel;
+mod lasting;
 mod marginals;
 mod model;
 mod remainder;
@@ -55,7 +56,7 @@ pub use model::{
 };
 pub use remainder::Entered;
 pub use reveal::Reveals;
-pub use schedule::{DrawError, Schedule, Start};
+pub use schedule::{DrawError, Lasting, Schedule, Start};
 pub use thin::Thinner;
 pub use timeline::Network;
 pub use vary::{Dependency, Knobs};

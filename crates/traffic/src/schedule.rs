@@ -10,8 +10,8 @@
 //!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
 //! * *Lasting sessions* took at least half of the recording ([`Session::lasted`]). They are users who are always there. At
-//!   any time there is one copy of each: the next begins a pause after the end of its predecessor, which is the rest of
-//!   the recording. So a slower network does not multiply them, and a faster one does not leave gaps.
+//!   any time there is one copy of each ([`Lasting`]). So a slower network does not multiply them, and a faster one does
+//!   not leave gaps.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
 //!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
@@ -20,17 +20,15 @@
 
 use swell_base::{Dur, Stream, Time, derived};
 
+use crate::lasting::stays;
 use crate::remainder::Entered;
 use crate::timeline::{Groups, Network};
-use crate::{Exchange, Knobs, Model, Session};
+use crate::{Knobs, Model};
 
 /// Maximum number of sessions in a run; drawing more would only exhaust memory.
 const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
-
-/// A lasting session pauses for at least one of this many parts of the recording, in case that its copies are empty.
-const LEAST_REST: u64 = 1_000;
 
 /// Sessions of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,11 +37,21 @@ pub struct Schedule {
     pub starts: Vec<Start>,
     /// Sessions in progress when it begins.
     pub entered: Vec<Entered>,
-    /// By session of the model: for lasting ones, the pause from the end of one until the next of the same copy begins.
-    /// What `starts` has of these is the first of each copy, which does not begin if one is in progress.
-    pub lasting: Vec<Option<Dur>>,
+    /// By session of the model, for lasting ones: when the next copy begins. What `starts` has of these is the first of
+    /// each copy, or the first after the one that has been entered.
+    pub lasting: Vec<Option<Lasting>>,
     /// Phase of the first copy in the first pass.
     pub phase: Dur,
+}
+
+/// When the copy after a session begins that is played once at a time: both this long after the end of its predecessor,
+/// and this long after its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasting {
+    /// Pause after the end: the rest of the recording.
+    pub rest: Dur,
+    /// Time from one beginning to the next over the assumed network: on the recorded link, the duration of the recording.
+    pub cycle: Dur,
 }
 
 /// One session to play.
@@ -134,7 +142,13 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
-        schedule.lasting = lasting(model, knobs.think);
+        let stays = stays(model, knobs.think);
+        schedule.lasting = (stays.iter().zip(&times))
+            .map(|(stay, course)| {
+                let (rest, cycle) = stay.map(|stay| (stay.rest, stay.cycle(course.end)))?;
+                Some(Lasting { rest, cycle })
+            })
+            .collect();
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
         let about: f64 = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
@@ -178,14 +192,19 @@ impl Schedule {
                     // The age at the beginning of the latest that began before it.
                     let mut age = Dur::from_nanos(circle.length - turn);
                     let mut at = at;
-                    if let Some(pause) = lasting {
-                        // The same place in course and pause over this network.
-                        let round = course.end + pause;
-                        let place = age.as_secs_f64() / model.duration.as_secs_f64();
-                        age = round.scale(place);
-                        if age >= course.end && knobs.phase.is_none() {
-                            at = round.saturating_sub(age).as_nanos();
+                    if let (Some(Lasting { cycle, .. }), Some(stay)) =
+                        (lasting, &stays[session as usize])
+                    {
+                        if knobs.phase.is_none() {
+                            let left = at as f64 / circle.length as f64;
+                            at = cycle.scale(left).as_nanos();
                         }
+                        // The same place in its course over this network.
+                        let lasted = stay.lasted().as_secs_f64();
+                        age = match age.as_secs_f64() / lasted {
+                            place if place < 1.0 => course.end.scale(place),
+                            _ => course.end,
+                        };
                     }
                     if at < horizon.as_nanos() {
                         let at = Time::from_nanos(at);
@@ -208,40 +227,6 @@ impl Schedule {
         schedule.starts.sort_unstable();
         Ok(schedule)
     }
-}
-
-/// For sessions that took at least half of the recording, the rest of it. `think` has been applied to think times. Without
-/// a record ([`Session::lasted`]), the estimated course over an empty network counts, unless it is longer than the recording.
-pub(crate) fn lasting(model: &Model, think: f64) -> Vec<Option<Dur>> {
-    let one = |s: &Session| {
-        let lasted = s.lasted.unwrap_or_else(|| {
-            let recorded = recorded(s, think);
-            Groups::of(model, &recorded, &Network::default()).end
-        });
-        let lasts =
-            lasted * 2 >= model.duration && (s.lasted.is_some() || lasted <= model.duration);
-        let rest = model.duration.saturating_sub(lasted);
-        lasts.then(|| rest.max(model.duration / LEAST_REST))
-    };
-    model.sessions.iter().map(one).collect()
-}
-
-/// The session with the think times of the recording: `factor` has been applied to them.
-fn recorded(session: &Session, factor: f64) -> Session {
-    let mut session = session.clone();
-    if factor == 1.0 || factor <= 0.0 {
-        return session;
-    }
-    let undo = |think: &mut Dur| *think = Dur::from_secs_f64(think.as_secs_f64() / factor);
-    for group in &mut session.groups {
-        undo(&mut group.think);
-        for connection in &mut group.connections {
-            if let Exchange::Sequential(turns) = &mut connection.exchange {
-                turns.iter_mut().for_each(|t| undo(&mut t.client_think));
-            }
-        }
-    }
-    session
 }
 
 /// The recording as a circle, and the phase of each copy in each pass.

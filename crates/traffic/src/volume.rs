@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use swell_base::{Dur, Time};
 
-use crate::schedule::Schedule;
+use crate::schedule::{Lasting, Schedule};
 use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
 use crate::{Connection, Exchange, Model, Session, Unit};
 
@@ -433,52 +433,42 @@ impl Schedule {
     }
 
     /// Mean rates over all draws of `model` like this one, for each of its sessions once: those of [`Model::rates`], but
-    /// lasting sessions are played less often where `network` stretches them, and more often where it is faster than the
-    /// recorded one.
-    pub fn rates(&self, model: &Model, network: &Network) -> [f64; 2] {
-        model.rates_of(|i, session| match self.lasting.get(i) {
-            Some(&Some(pause)) => {
-                let round = Groups::of(model, session, network).end + pause;
-                model.duration.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
+    /// lasting sessions are played less often where the assumed network stretches them, and more often where it is faster
+    /// than the recorded one.
+    pub fn rates(&self, model: &Model) -> [f64; 2] {
+        model.rates_of(|i, _| match self.lasting.get(i) {
+            Some(Some(Lasting { cycle, .. })) => {
+                model.duration.as_secs_f64() / cycle.as_secs_f64().max(f64::MIN_POSITIVE)
             }
             _ => 1.0,
         })
     }
 
-    /// Sessions that start before `end`, and when: lasting ones a pause after the estimated end of their predecessor.
+    /// Sessions that start before `end`, and when: lasting ones after the estimated end of their predecessor.
     fn begun(&self, model: &Model, network: &Network, end: Dur) -> Vec<(u32, Dur)> {
-        let since = |at: Time| at.since(Time::ZERO);
-        let mut chains: BTreeMap<(u32, u32), Dur> = BTreeMap::new();
+        let mut entered: BTreeMap<(u32, u32), Dur> = BTreeMap::new();
+        for e in &self.entered {
+            if let Some(Some(Lasting { rest, .. })) = self.lasting.get(e.session as usize)
+                && let Some(session) = model.sessions.get(e.session as usize)
+            {
+                let course = Groups::of(model, session, network).end;
+                let next = course.saturating_sub(e.age) + *rest;
+                entered.insert((e.session, e.copy), next);
+            }
+        }
         let mut begun = Vec::with_capacity(self.starts.len());
         for s in &self.starts {
+            let mut at = s.at.since(Time::ZERO);
             match self.lasting.get(s.session as usize) {
-                Some(Some(_)) => {
-                    chains.insert((s.session, s.copy), since(s.at));
+                Some(Some(Lasting { cycle, .. })) => {
+                    let free = entered.get(&(s.session, s.copy));
+                    at = at.max(free.copied().unwrap_or_default());
+                    while at < end {
+                        begun.push((s.session, at));
+                        at += *cycle;
+                    }
                 }
-                _ => begun.push((s.session, since(s.at))),
-            }
-        }
-        // A start is that of the first, unless one is in progress.
-        let mut rounds: BTreeMap<u32, Dur> = BTreeMap::new();
-        let mut round = |session: u32| {
-            let of = |s: &Session| Groups::of(model, s, network).end;
-            let whole = || {
-                let pause = self.lasting.get(session as usize).copied().flatten();
-                let course = model.sessions.get(session as usize).map(of);
-                course.unwrap_or_default() + pause.unwrap_or_default()
-            };
-            *rounds.entry(session).or_insert_with(whole)
-        };
-        for e in &self.entered {
-            if let Some(Some(_)) = self.lasting.get(e.session as usize) {
-                let next = round(e.session).saturating_sub(e.age);
-                chains.insert((e.session, e.copy), next);
-            }
-        }
-        for ((session, _), mut at) in chains {
-            while at < end {
-                begun.push((session, at));
-                at += round(session);
+                _ => begun.push((s.session, at)),
             }
         }
         begun

@@ -375,9 +375,7 @@ impl Plays for LearntTraffic {
         let (played, schedule, network) = self.schedule(at)?;
         let volume = schedule.volume(&played, &network, at.warmup, at.duration);
         Ok(Some(Offered {
-            mean: schedule
-                .rates(&played, &network)
-                .map(|bps| bps * self.knobs.sessions),
+            mean: schedule.rates(&played).map(|bps| bps * self.knobs.sessions),
             drawn: volume.map(|bytes| bytes * 8.0 / at.seconds()),
         }))
     }

@@ -190,7 +190,8 @@ proptest! {
         let times = Groups::of(&m, &m.sessions[0], &network);
         let at = |share: f64| {
             let found = Entered::at(&m, (0, &times), 0, times.end.scale(share), &network);
-            Some(left(&m, found.first()?).bytes())
+            let bytes: Vec<[u64; 2]> = found.iter().map(|e| left(&m, e).bytes()).collect();
+            (!bytes.is_empty()).then(|| [0, 1].map(|d| bytes.iter().map(|b| b[d]).sum::<u64>()))
         };
         if let (Some(early), Some(late)) = (at(a.min(b)), at(a.max(b))) {
             prop_assert!(late[0] <= early[0] && late[1] <= early[1], "{early:?} {late:?}");

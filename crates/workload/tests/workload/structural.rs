@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::common::Ideal;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::{
-    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,
-    Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
+    Class, Connection, Datagrams, Exchange, Group, Lasting, Load, Model, Parameters, Path,
+    Provenance, Run, Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
 };
 use swell_workload::{Action, End, FlowRecord, Record, Structural, Workload as _};
 
@@ -500,8 +500,8 @@ fn paths_are_played_as_they_are() {
     }
 }
 
-/// A session that lasts begins a pause after its predecessor has ended, however slow or fast the network is. Others, and
-/// the first of other copies, begin at their times.
+/// A session that lasts begins a pause after its predecessor has ended, and not before its time. Others, and the first of
+/// each copy, begin at their times.
 #[test]
 fn a_user_who_stays_does_not_come_twice() {
     let groups = || {
@@ -511,21 +511,20 @@ fn a_user_who_stays_does_not_come_twice() {
             connections: vec![connection(Dur::ZERO, exchange)],
         }]
     };
+    let lasting = |cycle| {
+        Some(Lasting {
+            rest: Dur::from_millis(500),
+            cycle: Dur::from_secs(cycle),
+        })
+    };
     for (lasting, copies, expected) in [
         // Each takes 5 s and two round trips of 20 ms.
-        (
-            Some(Dur::from_millis(500)),
-            [0, 0, 0],
-            [1_000, 6_540, 12_080],
-        ),
-        (
-            Some(Dur::from_millis(500)),
-            [0, 1, 0],
-            [1_000, 2_000, 6_540],
-        ),
-        (None, [0, 0, 0], [1_000, 2_000, 3_000]),
+        (lasting(2), &[0][..], [1_000, 6_540, 12_080]),
+        (lasting(8), &[0], [1_000, 9_000, 17_000]),
+        (lasting(2), &[0, 1], [1_000, 2_000, 6_540]),
+        (None, &[0, 0, 0], [1_000, 2_000, 3_000]),
     ] {
-        let starts = (1..).zip(copies).map(|(second, copy)| Start {
+        let starts = (1..).zip(copies).map(|(second, &copy)| Start {
             at: Time::ZERO + Dur::from_secs(second),
             session: 0,
             copy,
