@@ -160,7 +160,7 @@ pub struct MeasuredRates {
 }
 
 /// The full specification of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RunSpec {
     /// Identifies the run. Random streams derive from its seed.
     pub cell: Cell,
@@ -296,7 +296,7 @@ impl RunSpec {
     pub fn over_sockets(&self) -> Option<Machine> {
         let own = self.foreground.as_ref()?;
         let mut parts = self.parts(Role::Foreground).into_iter();
-        let (setting, part) = parts.find(|(_, part)| *part == own)?;
+        let (setting, part) = parts.find(|(_, part)| std::ptr::eq(*part, own))?;
         part.over_sockets(&Setting {
             warmup: Dur::ZERO,
             ..setting

@@ -8,7 +8,7 @@ mod change;
 mod check;
 pub(crate) mod findings;
 mod named;
-mod names;
+pub(crate) mod names;
 mod network;
 mod paths;
 mod preset;
@@ -20,6 +20,7 @@ mod route;
 mod shape;
 mod taken;
 mod tcp;
+mod topology;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,30 +5,25 @@ mod plays;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
-use swell_tcp::Config;
-use swell_traffic::flowlevel::FlowModel;
-use swell_traffic::{Dependency, Model};
-use swell_workload::{Access, Object, Workload};
+use swell_traffic::Dependency;
+use swell_workload::Access;
 
+pub use super::input::{Data, Input};
 pub(crate) use super::pace::Pace;
-pub(crate) use plays::{Crossed, Fetches, Plausible, Plays};
-pub use plays::{Offered, Setting};
+pub use plays::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Traffic};
 
-use super::{Active, Energy, Program, Trace, Traffic};
+use super::{Active, Energy, Program};
+use crate::captures::Capture;
 use crate::exporter::{Exported, Exporter};
 use crate::file::findings::Findings;
 pub(crate) use crate::file::findings::Slot;
 use crate::file::{LoadBasis, RateSpec, Route};
 use crate::measure::{Failing, Measure};
-use crate::plan::traces::{Capture, Traces};
+use crate::plan::traces::Traces;
 pub use crate::role::Role;
-use crate::store::{Measured, ModelFacts};
-
-/// A workload and its TCP configuration.
-pub type Machine = (Box<dyn Workload>, Arc<Config>);
+use crate::store::Measured;
 
 /// How figures show a background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,42 +60,6 @@ impl Files<'_> {
     pub fn copy(&self, name: &str) -> String {
         let name = name.strip_prefix(&self.prefix).unwrap_or(name);
         format!("models/{}{name}", self.prefix)
-    }
-}
-
-/// The input that a part has read.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Its contents.
-    pub data: Data,
-    /// Facts about it for the manifest.
-    pub facts: ModelFacts,
-    /// Name and contents of its copy in the run directory; `None` for bundled files, and for captures, which may be
-    /// large and private.
-    pub copy: Option<(String, Vec<u8>)>,
-}
-
-/// A model or a trace.
-#[derive(Clone, Debug)]
-pub enum Data {
-    /// A traffic model.
-    Model(Arc<Model>),
-    /// A flow-level model.
-    Flows(Arc<FlowModel>),
-    /// Packets.
-    Trace(Arc<Trace>),
-    /// Objects of a page.
-    Page(Arc<Vec<Object>>),
-}
-
-impl Data {
-    /// Its name in messages.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Data::Model(_) | Data::Flows(_) => "model",
-            Data::Trace(_) => "trace",
-            Data::Page(_) => "page",
-        }
     }
 }
 

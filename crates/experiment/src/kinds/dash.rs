@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use swell_base::{Bytes, Dur, Rate};
 use swell_workload::{DashConfig, Rule, dash_measures as measures};
 
@@ -101,7 +102,7 @@ fn request() -> Bytes {
 
 /// Viewers of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DashTraffic {
+pub(crate) struct DashTraffic {
     dash: Dash,
     delay: Dur,
 }
@@ -190,7 +191,7 @@ impl Keys for Dash {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Dash(DashTraffic {
+        Some(Arc::new(DashTraffic {
             dash: self.clone(),
             delay: with.delay,
         }))

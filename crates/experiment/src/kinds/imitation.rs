@@ -141,7 +141,7 @@ impl Keys for Imitation {
         let Some(Data::Flows(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Sessions(SessionsTraffic {
+        Some(Arc::new(SessionsTraffic {
             model: Arc::clone(model),
             playback: Playback {
                 durations: self.durations,

@@ -22,7 +22,8 @@ use super::{Active, Energy, Traffic};
 use crate::bundled;
 use crate::error::RunError;
 use crate::file::findings::Findings;
-use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
+use crate::file::names::suggest;
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::met;
@@ -88,7 +89,7 @@ pub struct Learnt {
 
 /// A learnt model in a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LearntTraffic {
+pub(crate) struct LearntTraffic {
     /// The model as read, before the parameters in `knobs` are applied.
     pub model: Arc<Model>,
     /// Parameters; `sessions` is the result of the calibration.
@@ -177,7 +178,7 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
         }
         None => {
             let known: Vec<&str> = bundled::models().collect();
-            let hint = file::suggest(name, &known, "bundled models");
+            let hint = suggest(name, &known, "bundled models");
             let message = format!("no bundled model and no file is called `{name}`");
             return Err((message, Some(hint)));
         }
@@ -270,7 +271,7 @@ impl Keys for Learnt {
         let Some(Data::Model(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Learnt(LearntTraffic {
+        Some(Arc::new(LearntTraffic {
             model: Arc::clone(model),
             knobs: self.knobs(with.pace),
             cold: self.cold,

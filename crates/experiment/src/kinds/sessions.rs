@@ -212,7 +212,7 @@ impl Keys for Sessions {
         let Some(Data::Flows(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Sessions(SessionsTraffic {
+        Some(Arc::new(SessionsTraffic {
             model: Arc::clone(model),
             playback: self.playback(with.pace.or(self.sessions).unwrap_or(1.0)),
             delay: self.delay.unwrap_or_else(|| with.default_delay()),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use swell_base::{Bytes, Dur, Rate, UDP_HEADERS};
 use swell_workload::{StreamConfig, stream_measures as measures};
 
@@ -91,7 +92,7 @@ fn packet() -> Bytes {
 
 /// Streams of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StreamTraffic {
+pub(crate) struct StreamTraffic {
     stream: MediaStream,
     delay: Dur,
 }
@@ -206,7 +207,7 @@ impl Keys for MediaStream {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Stream(StreamTraffic {
+        Some(Arc::new(StreamTraffic {
             stream: self.clone(),
             delay: with.delay,
         }))

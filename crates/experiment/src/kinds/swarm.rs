@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use swell_base::{Dur, Rate, Stream};
 use swell_workload::{Remote, SwarmConfig};
 
 use super::contract::{
     Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
-use super::packets::own_seed;
 use super::{Active, Delays, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -119,7 +119,7 @@ fn delays() -> Delays {
 
 /// A swarm of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SwarmTraffic {
+pub(crate) struct SwarmTraffic {
     /// Its keys in the file.
     pub swarm: Swarm,
     /// One-way delay of the client's access path.
@@ -208,7 +208,7 @@ impl Keys for Swarm {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Swarm(SwarmTraffic {
+        Some(Arc::new(SwarmTraffic {
             swarm: self.clone(),
             delay: with.default_delay(),
         }))
@@ -239,7 +239,7 @@ impl Keys for Swarm {
 
 impl Plays for SwarmTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        let (swarm, seed) = (&self.swarm, own_seed(at));
+        let (swarm, seed) = (&self.swarm, at.own_seed());
         let machine = swell_workload::Swarm::new(SwarmConfig {
             slots: swarm.slots,
             pipeline: swarm.pipeline,

@@ -1,6 +1,7 @@
 //! Voice calls: packets of talk spurts, rated by the E-model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::defaults::one;
-use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -139,7 +139,7 @@ const UNPLAYED: Measure = Measure::sampled(UNHEARD, "", Better::Lower, 0.01);
 
 /// Calls of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VoiceTraffic {
+pub(crate) struct VoiceTraffic {
     voice: Voice,
     delay: Dur,
 }
@@ -204,7 +204,7 @@ impl Keys for Voice {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Voice(VoiceTraffic {
+        Some(Arc::new(VoiceTraffic {
             voice: self.clone(),
             delay: with.delay,
         }))
@@ -240,7 +240,7 @@ impl Keys for Voice {
 impl VoiceTraffic {
     /// The calls, whose spurts are rated if they begin so long after the calls, or later.
     fn calls(&self, judged_from: Dur, at: &Setting<'_>) -> Machine {
-        let calls = Calls::new(&self.voice, access(self.delay), judged_from, own_seed(at));
+        let calls = Calls::new(&self.voice, access(self.delay), judged_from, at.own_seed());
         (Box::new(calls), tcp(&TcpSettings::default()))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use super::contract::{
     Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::defaults::one;
-use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -131,7 +131,7 @@ impl JsonSchema for Objects {
 
 /// Clients of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WebTraffic {
+pub(crate) struct WebTraffic {
     /// Its keys in the file.
     pub web: Web,
     /// One-way delay of the access path on each side of the bottleneck.
@@ -177,7 +177,7 @@ impl Keys for Web {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Web(WebTraffic {
+        Some(Arc::new(WebTraffic {
             web: self.clone(),
             delay: with.delay,
         }))
@@ -243,7 +243,9 @@ impl Plays for WebTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let clients = match at.role {
             Role::Foreground => self.clients(at.warmup),
-            Role::Background => self.clients(Dur::ZERO).spread(self.web.think, own_seed(at)),
+            Role::Background => self
+                .clients(Dur::ZERO)
+                .spread(self.web.think, at.own_seed()),
         };
         Ok(Some((Box::new(clients), tcp(&self.web.tcp))))
     }

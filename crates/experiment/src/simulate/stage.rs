@@ -88,10 +88,9 @@ impl RunParts {
             }
         }
         // Workloads are numbered in this order.
-        let is_own = |role: Role, part: &Playing| {
-            role == Role::Foreground && Some(part) == spec.foreground.as_ref()
-        };
-        let foreground = machines.iter().position(|m| is_own(m.0, m.1));
+        let own = spec.foreground.as_ref();
+        let is_own = |part: &Playing| own.is_some_and(|own| std::ptr::eq(part, own));
+        let foreground = machines.iter().position(|m| is_own(m.1));
         let meter = Meter::new(FINE, spec.bins).until(Time::ZERO + spec.duration);
         world.set_meters(&meter.beside(foreground.map(|index| index as u32)));
         let sources = |port: Option<u16>| {
@@ -144,7 +143,7 @@ impl RunParts {
             };
             let path = world.add_path(&part.path);
             let path = path.ok_or_else(|| RunError::Failed("a path that is none".into()))?;
-            let own = is_own(role, part);
+            let own = is_own(part);
             let index = world.add_on(path, machine, tag, tcp);
             if own && spec.delays {
                 world.count_delays(index, Time::ZERO + spec.warmup);

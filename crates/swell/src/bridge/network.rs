@@ -142,10 +142,9 @@ run = { replications = 1, warmup = "2s", duration = "22s", together = true }
         let text = FILE.replace("kind = \"cbr\", rate = \"2Mbit\"", users);
         let load = |seconds| {
             let spec = network(&text, Some(Dur::from_secs(seconds))).unwrap().spec;
-            match &spec.background[0].traffic {
-                swell_experiment::kinds::Traffic::Sessions(sessions) => sessions.playback.load,
-                other => panic!("{other:?}"),
-            }
+            let traffic: &dyn std::any::Any = &*spec.background[0].traffic;
+            let sessions = traffic.downcast_ref::<swell_experiment::kinds::SessionsTraffic>();
+            sessions.expect("sessions").playback.load
         };
         let [minute, hour] = [60, 3_600].map(load);
         assert!(minute > 1.05 * hour, "{minute} {hour}");

@@ -3,6 +3,7 @@
 mod chirp;
 mod estimator;
 mod igi;
+mod names;
 mod pair;
 mod pathload;
 mod spruce;
@@ -11,6 +12,7 @@ mod tests;
 mod truth;
 
 use estimator::{Estimator, Heard};
+use std::sync::Arc;
 
 use std::borrow::Cow;
 
@@ -25,7 +27,6 @@ use super::Traffic;
 use super::contract::{
     Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
 };
-use super::packets::own_seed;
 use crate::error::RunError;
 use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
@@ -33,6 +34,7 @@ use crate::kinds::contract::Offered;
 use crate::measure::{Better, Measure, Source};
 use crate::observe::Observations;
 use crate::simulate::transport::tcp;
+use names::{BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW, PACKETS, Target};
 
 /// A tool that estimates the available bandwidth of its path down, or its capacity, again and again. Each estimate is
 /// compared with what the links had free meanwhile, or could carry.
@@ -81,16 +83,6 @@ fn pause() -> Dur {
     Dur::from_secs(1)
 }
 
-/// Names of the measures.
-const ESTIMATE: &str = "estimate";
-const ERROR: &str = "error";
-const LOW: &str = "low";
-const HIGH: &str = "high";
-const BYTES: &str = "probe bytes";
-const PACKETS: &str = "probe packets";
-const DURATION: &str = "probe duration";
-const AVAILABLE: &str = "available";
-
 /// The judged measure: difference between the estimate, the middle of its range, and the actual value of what the tool
 /// estimates, over the capacity.
 const OFF: Measure = Measure {
@@ -107,18 +99,9 @@ const OFF: Measure = Measure {
 
 /// A probe in a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ProbeTraffic {
+pub(crate) struct ProbeTraffic {
     probe: Probe,
     delay: Dur,
-}
-
-/// What a tool estimates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    /// What other traffic leaves free.
-    Available,
-    /// What the narrowest link can carry, whatever the other traffic.
-    Capacity,
 }
 
 impl Tool {
@@ -173,7 +156,7 @@ impl Keys for Probe {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Probe(ProbeTraffic {
+        Some(Arc::new(ProbeTraffic {
             probe: self.clone(),
             delay: with.delay,
         }))
@@ -215,7 +198,7 @@ impl Plays for ProbeTraffic {
         let capacity = self.probe.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
         let machine = Prober {
             estimator: self.probe.estimator(capacity),
-            rng: Stream::new(own_seed(at), "probe"),
+            rng: Stream::new(at.own_seed(), "probe"),
             path: access(self.delay),
             pause: self.probe.pause,
             after: at.warmup,
