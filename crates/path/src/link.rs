@@ -1,55 +1,19 @@
 //! The link: queue, serializer, wire, propagation.
 
+mod config;
 mod extra;
 mod varied;
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{DropReason, Dur, Packet, Rate, Stream, Time};
 
 use crate::deliveries::BYTE;
 use crate::pool::SlotId;
 use crate::qdisc::{AnyQdisc, Waiting};
-use crate::{
-    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet,
-    PacketPool,
-};
-use extra::Extra;
-use varied::Varied;
-
-/// Configuration of a link. The default passes packets on at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Rate of the serializer. Without a rate, transmission takes no time and packets never wait.
-    pub rate: Option<Rate>,
-    /// Propagation delay.
-    pub delay: Dur,
-    /// Queueing discipline.
-    pub discipline: Discipline,
-    /// Limit on waiting packets.
-    pub queue: QueueLimit,
-    /// Bytes that the link layer adds to each packet on the wire (0 = rates count network-layer
-    /// bytes).
-    pub overhead: u16,
-    /// Loss on the wire, after transmission.
-    pub loss: Loss,
-    /// Scheduled changes.
-    pub changes: Vec<Change>,
-}
-
-impl Default for LinkConfig {
-    fn default() -> Self {
-        LinkConfig {
-            rate: None,
-            delay: Dur::ZERO,
-            discipline: Discipline::Fifo,
-            queue: QueueLimit::Packets(1000),
-            overhead: 0,
-            loss: Loss::None,
-            changes: Vec::new(),
-        }
-    }
-}
+use crate::{Backlog, Census, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet, PacketPool};
+pub use config::LinkConfig;
+use extra::{Extra, Varied};
 
 /// The start of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
