@@ -12,6 +12,7 @@ use swell_workload::Access;
 
 pub use super::input::{Data, Input};
 pub(crate) use super::pace::Pace;
+pub(crate) use plays::WithDelay;
 pub use plays::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Traffic};
 
 use super::{Active, Energy, Program};

@@ -2,13 +2,11 @@
 
 pub mod keys;
 
-use std::sync::Arc;
-
 use swell_base::{Bytes, Dur};
 
 use super::Traffic;
 use super::contract::{
-    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, reads,
+    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, reads,
 };
 use crate::error::RunError;
 use crate::file::BackendKind;
@@ -19,15 +17,6 @@ use keys::{CommandLine, Measure, Program};
 
 /// Maximum number of hosts besides the client and the server, numbered by the fourth byte of their addresses.
 const MOST_HOSTS: usize = 250;
-
-/// A program of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProgramTraffic {
-    /// Its keys in the file.
-    pub program: Program,
-    /// One-way delay of the access path on each side of the bottleneck.
-    pub delay: Dur,
-}
 
 impl Keys for Program {
     reads!(name, route, delay);
@@ -149,10 +138,7 @@ impl Keys for Program {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Arc::new(ProgramTraffic {
-            program: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<measure::Measure> {
@@ -177,11 +163,11 @@ impl Keys for Program {
     }
 }
 
-impl Plays for ProgramTraffic {
+impl Plays for WithDelay<Program> {
     fn machine(&self, _: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let text = format!(
             "{} is a real program: it needs the emulator",
-            self.program.name
+            self.keys.name
         );
         Err(RunError::Failed(text.into()))
     }
@@ -191,7 +177,7 @@ impl Plays for ProgramTraffic {
     }
 
     fn program(&self) -> Option<&Program> {
-        Some(&self.program)
+        Some(&self.keys)
     }
 
     fn delay(&self) -> Dur {
@@ -202,8 +188,8 @@ impl Plays for ProgramTraffic {
         Some(Fetches {
             clients: 1,
             sizes: vec![Bytes(100_000)],
-            think: self.program.think,
-            count: self.program.count.map(u64::from),
+            think: self.keys.think,
+            count: self.keys.count.map(u64::from),
         })
     }
 

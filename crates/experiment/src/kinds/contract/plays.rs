@@ -210,3 +210,23 @@ impl Offered {
         }
     }
 }
+
+/// Keys of which nothing but the delay has to be resolved for a run.
+#[derive(Clone, Debug)]
+pub(crate) struct WithDelay<K> {
+    /// The keys in the file.
+    pub keys: K,
+    /// One-way delay of the access path on each side.
+    pub delay: Dur,
+}
+
+impl<K: Clone> WithDelay<K>
+where
+    WithDelay<K>: Plays,
+{
+    /// Traffic with these keys and this delay.
+    pub fn traffic(keys: &K, delay: Dur) -> Traffic {
+        let keys = keys.clone();
+        Arc::new(WithDelay { keys, delay })
+    }
+}

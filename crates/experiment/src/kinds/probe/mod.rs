@@ -12,7 +12,6 @@ mod tests;
 mod truth;
 
 use estimator::{Estimator, Heard};
-use std::sync::Arc;
 
 use std::borrow::Cow;
 
@@ -25,7 +24,7 @@ use swell_workload::{
 
 use super::Traffic;
 use super::contract::{
-    Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access,
 };
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -97,13 +96,6 @@ const OFF: Measure = Measure {
     beside: false,
 };
 
-/// A probe in a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProbeTraffic {
-    probe: Probe,
-    delay: Dur,
-}
-
 impl Tool {
     fn target(self) -> Target {
         match self {
@@ -156,10 +148,7 @@ impl Keys for Probe {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Arc::new(ProbeTraffic {
-            probe: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -189,18 +178,18 @@ impl Keys for Probe {
     }
 }
 
-impl Plays for ProbeTraffic {
+impl Plays for WithDelay<Probe> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         Ok(self.over_sockets(at))
     }
 
     fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        let capacity = self.probe.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
+        let capacity = self.keys.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
         let machine = Prober {
-            estimator: self.probe.estimator(capacity),
+            estimator: self.keys.estimator(capacity),
             rng: Stream::new(at.own_seed(), "probe"),
             path: access(self.delay),
-            pause: self.probe.pause,
+            pause: self.keys.pause,
             after: at.warmup,
             train: Vec::new(),
             first: 0,
@@ -223,7 +212,7 @@ impl Plays for ProbeTraffic {
     }
 
     fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
-        truth::add(path, self.probe.tool.target(), observed);
+        truth::add(path, self.keys.tool.target(), observed);
     }
 
     fn class(&self, _: u32) -> String {
