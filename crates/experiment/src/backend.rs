@@ -8,8 +8,7 @@ use swell_base::{Direction, Dur, derived};
 use swell_path::Deliveries;
 
 pub use crate::error::RunError;
-use crate::exporter::Exporter;
-use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
+use crate::file::{Change, Hop, Keep, Link, Queue, Stack, narrowest, queues};
 pub use crate::kinds::Offered;
 use crate::kinds::{Machine, PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
@@ -182,22 +181,10 @@ pub struct RunSpec {
     pub bins: Dur,
     /// The TCP implementation for the background, if the backend has a choice.
     pub background_stack: Stack,
-    /// Whether to fill the table `flows`.
-    pub flows: bool,
-    /// Whether to fill the table `waits`.
-    pub waits: bool,
+    /// Which large results to keep. Packets are kept if there is a file for them.
+    pub keep: Keep,
     /// Whether to fill the table `delays`.
     pub delays: bool,
-    /// Whether to fill the table `synchrony`.
-    pub synchrony: bool,
-    /// Whether to fill the table `waterfall`.
-    pub waterfall: bool,
-    /// Whether to fill the table `rtts`.
-    pub rtts: bool,
-    /// Whether to fill the table `gaps`.
-    pub gaps: bool,
-    /// Flow exporters on the links.
-    pub records: Option<Exporter>,
     /// File for the packets that arrive at links; `None` to keep no packets.
     pub packets: Option<PathBuf>,
     /// An existing directory for files that the run writes in addition to its tables.

@@ -15,7 +15,7 @@ use swell_base::{Bytes, Direction, Dur, QueueLimit};
 use swell_path::{Deliveries, Fifo};
 
 use crate::backend::{Duplex, RunSpec};
-use crate::file::{self, File, Link, LinkKeys, Route};
+use crate::file::{self, File, Keep, Link, LinkKeys, Route};
 use crate::hash::Hash;
 use crate::kinds::{Input, Part, Playing, Resolving, Role};
 use crate::measure::DELAY;
@@ -161,7 +161,10 @@ impl Plan {
             beside: self.beside(foreground, measured, replication),
             background: self.background(background, pace, measured, replication),
             // Those of segments over TCP are not timed; what they wait at the links is judged.
-            waits: self.file.run.keep.waits || (delays && !foreground.is_open_loop()),
+            keep: Keep {
+                waits: self.file.run.keep.waits || (delays && !foreground.is_open_loop()),
+                ..self.file.run.keep.clone()
+            },
             delays,
             ..self.bare(cell.clone())
         })
@@ -189,14 +192,7 @@ impl Plan {
         }
         RunSpec {
             background: parts,
-            flows: false,
-            waits: false,
-            delays: false,
-            synchrony: false,
-            waterfall: false,
-            rtts: false,
-            gaps: false,
-            records: None,
+            keep: Keep::NOTHING,
             ..self.bare(cell)
         }
     }
@@ -232,14 +228,8 @@ impl Plan {
             duration: self.file.run.duration,
             bins: self.file.run.bins,
             background_stack: self.file.run.background_stack,
-            flows: self.file.run.keep.flows,
-            waits: self.file.run.keep.waits,
+            keep: self.file.run.keep.clone(),
             delays: false,
-            synchrony: self.file.run.keep.synchrony,
-            waterfall: self.file.run.keep.waterfall,
-            rtts: self.file.run.keep.rtts,
-            gaps: self.file.run.keep.gaps,
-            records: self.file.run.keep.records.clone(),
             packets: None,
             output: None,
         }

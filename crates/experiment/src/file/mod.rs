@@ -154,17 +154,25 @@ impl Default for Run {
     }
 }
 
+impl Keep {
+    /// Nothing.
+    pub const NOTHING: Keep = Keep {
+        flows: false,
+        waits: false,
+        synchrony: false,
+        waterfall: false,
+        rtts: false,
+        gaps: false,
+        records: None,
+        packets: false,
+    };
+}
+
 impl Default for Keep {
     fn default() -> Keep {
         Keep {
             flows: true,
-            waits: false,
-            synchrony: false,
-            waterfall: false,
-            rtts: false,
-            gaps: false,
-            records: None,
-            packets: false,
+            ..Keep::NOTHING
         }
     }
 }

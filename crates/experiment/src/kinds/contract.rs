@@ -93,6 +93,18 @@ impl Resolving<'_> {
     }
 }
 
+/// What the mean rate of a part follows from.
+pub(crate) struct Native<'p> {
+    /// Its input.
+    pub input: Option<&'p Data>,
+    /// Results of the calibration, by background.
+    pub measured: &'p BTreeMap<String, Measured>,
+    /// The seed of the first run.
+    pub seed: u64,
+    /// The end of the warm-up and the end of a run.
+    pub counted: [Dur; 2],
+}
+
 /// The observations of another background that an imitation needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'k> {
@@ -294,17 +306,10 @@ pub(crate) trait Keys {
 
     /// Its unscaled mean rate in the down direction, bits per second; zero if it has none. If its rate varies along the
     /// runs, all of them alike, that between the two times of `counted`: the end of the warm-up and the end of a run.
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        measured: &BTreeMap<String, Measured>,
-        seed: u64,
-        counted: [Dur; 2],
-    ) -> f64 {
-        let _ = (input, seed, counted);
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
         match self.rate() {
             Some(RateSpec::Fixed(rate)) => rate.bps() as f64,
-            Some(RateSpec::Match(other)) => measured.get(other).map_or(0.0, |m| m.down_bps),
+            Some(RateSpec::Match(other)) => of.measured.get(other).map_or(0.0, |m| m.down_bps),
             None => 0.0,
         }
     }

@@ -1,6 +1,5 @@
 //! Traffic from a learnt model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use swell_workload::Structural;
 
 use super::contract::Offered;
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::energy::of_octave;
@@ -28,7 +27,7 @@ use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::met;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Traffic from a learnt model: users who wait for what they asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -254,15 +253,9 @@ impl Keys for Learnt {
         Ok(Some(input))
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        seed: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
-            Some(Data::Model(model)) => self.native(model, seed),
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
+            Some(Data::Model(model)) => self.native(model, of.seed),
             _ => 0.0,
         }
     }

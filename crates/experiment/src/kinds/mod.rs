@@ -45,7 +45,7 @@ pub(crate) use crate::file::findings::Slot;
 pub use crate::role::Role;
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Files, Information, Keys, Pace, Resolving, Seen, Source,
+    Asked, Complaint, Files, Information, Keys, Native, Pace, Resolving, Seen, Source,
 };
 pub use contract::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Shown, Traffic};
 pub use dash::{Choice, Dash};

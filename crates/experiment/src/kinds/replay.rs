@@ -1,6 +1,5 @@
 //! The packets of a capture at their own times.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +11,8 @@ use swell_workload::{Packets, ReplayConfig, Transport};
 
 use super::contract::Offered;
 use super::contract::{
-    Complaint, Data, Files, Information, Input, Keys, Machine, Pace, Plausible, Plays, Resolving,
-    Role, Seen, Setting, Slot, Source, path, reads, trimmed,
+    Complaint, Data, Files, Information, Input, Keys, Machine, Native, Pace, Plausible, Plays,
+    Resolving, Role, Seen, Setting, Slot, Source, path, reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::measures_of_packets;
@@ -25,7 +24,7 @@ use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
 use crate::plan::traces::Traces;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Allowed stretch. Beyond this range the result would no longer resemble the trace.
 const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
@@ -290,14 +289,8 @@ impl Keys for Replay {
         Ok(Some(input))
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Trace(trace)) => trace.bps()[1],
             _ => 0.0,
         }

@@ -1,6 +1,5 @@
 //! Sessions of files and datagram sources from a flow-level model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +10,8 @@ use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, path, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, path, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::learnt::LESS;
@@ -26,7 +25,7 @@ use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::{met, steady};
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Sessions of files and sources of datagrams from a flow-level model, after Harpoon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -193,15 +192,10 @@ impl Keys for Sessions {
     }
 
     /// A run plays the first intervals only.
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        [from, to]: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Flows(model)) => {
+                let [from, to] = of.counted;
                 model.played_rates_between(&self.playback(1.0), from, to)[1]
             }
             _ => 0.0,

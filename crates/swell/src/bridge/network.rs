@@ -4,7 +4,7 @@ use std::path::Path;
 
 use groundswell::under::{self, BIN, Background, DAY, Link};
 use swell_base::Dur;
-use swell_experiment::file::{Hop, Stack, unknown_name};
+use swell_experiment::file::{Hop, Keep, Stack, unknown_name};
 use swell_experiment::{Plan, RunSpec};
 
 use crate::fail::Fail;
@@ -86,14 +86,8 @@ pub(super) fn of_file(
         bins: spec.bins.max(BIN),
         // Hosts send real packets instead of foregrounds.
         beside: Vec::new(),
-        flows: false,
-        waits: false,
+        keep: Keep::NOTHING,
         delays: false,
-        synchrony: false,
-        waterfall: false,
-        rtts: false,
-        gaps: false,
-        records: None,
         ..spec
     };
     Ok(Network {
