@@ -26,7 +26,7 @@ use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
 use keys::Keys;
 
-pub use choke::{Choke, ChokeConfig, ChokeKeys};
+pub use choke::{Choke, ChokeKeys};
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
 pub use contract::{Backlog, Outlet, Qdisc};
@@ -162,7 +162,7 @@ disciplines! {
     Pie = "pie", PieConfig => PieConfig => Pie;
     /// RED that also compares each arrival with a random packet that waits, and drops both where they
     /// are of one flow.
-    Choke = "choke", ChokeKeys => ChokeConfig => Choke;
+    Choke = "choke", ChokeKeys => RedConfig => Choke;
 }
 
 /// The discipline of a link. FIFO is the hot case and works on slots of the packet pool.
