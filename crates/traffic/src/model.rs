@@ -271,7 +271,7 @@ pub struct Connection {
     pub right_censored: bool,
     /// Progress when the session's next group began, if it was not over by then: units of the client and
     /// of the server (requests and responses of turns, units of chains, SYNs, datagrams). The next group
-    /// waits for no more than that.
+    /// waits for no more than that, and not for all of it ([`Connection::awaited`]).
     pub overlap: Option<[u32; 2]>,
 }
 

@@ -1,6 +1,7 @@
 //! Sizes of a model, and the load that it puts on a link.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use swell_base::Dur;
 
@@ -17,6 +18,9 @@ const SYN_OPTIONS: f64 = 8.0;
 const LEAST: f64 = 0.05;
 /// Network-layer bytes of an unanswered SYN, and of a RST.
 const ATTEMPT: [f64; 2] = [60.0, 40.0];
+
+/// An initial window: ten segments (RFC 6928), bytes.
+pub const SENT_AT_ONCE: u64 = 14_600;
 
 /// Items of a run ([`Exchange::items`]): it takes twice the space of a packet.
 pub const RUN_ITEMS: usize = 2;
@@ -83,16 +87,52 @@ impl Exchange {
     }
 }
 
+fn sum(sizes: impl Iterator<Item = u64>, of: Range<usize>) -> u64 {
+    let some = sizes.take(of.end).skip(of.start);
+    some.fold(0, u64::saturating_add)
+}
+
 impl Connection {
     /// Number of its items ([`Exchange::items`] and writes), and one for itself.
     pub fn items(&self) -> usize {
         self.exchange.items() + self.writes.iter().map(Vec::len).sum::<usize>() + 1
     }
 
+    /// What the session's next group waits for: units of the client and of the server, as in
+    /// [`Connection::overlap`]; `None`: all of them. A user waits for what the server sent and for a long upload. Short
+    /// data of the client that the server did not answer, as at the end of TLS, leave at once and make nobody wait.
+    pub fn awaited(&self) -> Option<[u32; 2]> {
+        // The units of the client that the server had heard before it sent its last one, and the bytes of the rest.
+        let [up, mut down] = self
+            .overlap
+            .map_or_else(|| self.exchange.units(), |units| units.map(|n| n as usize));
+        let (heard, rest) = match &self.exchange {
+            Exchange::Sequential(turns) => {
+                let answered = turns.iter().take(down).rposition(|t| t.response > 0);
+                let heard = answered.map_or(0, |i| i + 1);
+                down = heard;
+                (heard, sum(turns.iter().map(|t| t.request), heard..up))
+            }
+            Exchange::Concurrent {
+                up: ups,
+                down: downs,
+            } => {
+                let last = downs.iter().take(down).next_back();
+                let heard = last.map_or(0, |unit| unit.after as usize);
+                (heard, sum(ups.iter().map(|u| u.bytes), heard..up))
+            }
+            Exchange::Attempt { .. } | Exchange::Datagrams(_) => return self.overlap,
+        };
+        match rest {
+            1..=SENT_AT_ONCE => Some([heard.min(up) as u32, down as u32]),
+            _ => self.overlap,
+        }
+    }
+
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
     /// continued beside that group.
-    pub fn awaited(&self) -> Dur {
-        let Some(units) = self.overlap else {
+    pub fn awaited_pauses(&self) -> Dur {
+        let Some(units) = self.awaited() else {
             return self.exchange.pauses();
         };
         let [up, down] = units.map(|n| n as usize);
