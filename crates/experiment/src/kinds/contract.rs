@@ -11,7 +11,7 @@ use swell_traffic::Dependency;
 use swell_workload::Access;
 
 pub use super::input::{Data, Input};
-pub(crate) use super::pace::Pace;
+pub use super::pace::Pace;
 pub(crate) use plays::WithDelay;
 pub use plays::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Traffic};
 
@@ -19,7 +19,7 @@ use super::{Active, Energy, Program};
 use crate::captures::Capture;
 use crate::exporter::{Exported, Exporter};
 use crate::file::findings::Findings;
-pub(crate) use crate::file::findings::Slot;
+pub use crate::file::findings::Slot;
 use crate::file::{LoadBasis, RateSpec, Route};
 use crate::measure::{Failing, Measure};
 use crate::plan::traces::Traces;
@@ -38,13 +38,13 @@ pub enum Shown {
 }
 
 /// The rates that a part requires of the link, up and down, each with its key in the file.
-pub(crate) type Asked = [Option<(&'static str, Rate)>; 2];
+pub type Asked = [Option<(&'static str, Rate)>; 2];
 
 /// A problem with a model or a capture, and a hint.
-pub(crate) type Complaint = (String, Option<String>);
+pub type Complaint = (String, Option<String>);
 
 /// Where a part finds its files.
-pub(crate) struct Files<'p> {
+pub struct Files<'p> {
     /// Prefix for the name of a model's copy in the run directory.
     pub prefix: String,
     /// Paths are relative to this.
@@ -65,7 +65,7 @@ impl Files<'_> {
 }
 
 /// The context for the full specification of a part in a run.
-pub(crate) struct Resolving<'p> {
+pub struct Resolving<'p> {
     /// Its role.
     pub role: Role,
     /// Its input.
@@ -94,7 +94,7 @@ impl Resolving<'_> {
 }
 
 /// What the mean rate of a part follows from.
-pub(crate) struct Native<'p> {
+pub struct Native<'p> {
     /// Its input.
     pub input: Option<&'p Data>,
     /// Results of the calibration, by background.
@@ -107,7 +107,7 @@ pub(crate) struct Native<'p> {
 
 /// The observations of another background that an imitation needs.
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'k> {
+pub enum Source<'k> {
     /// Its flow records, from an exporter with these settings.
     Records(&'k Exporter),
     /// Its packets, as they arrive at the slowest link.
@@ -115,7 +115,7 @@ pub(crate) enum Source<'k> {
 }
 
 /// Observations of another background.
-pub(crate) enum Seen<'r> {
+pub enum Seen<'r> {
     /// Flow records.
     Records(&'r Exported),
     /// Packets.
@@ -124,7 +124,7 @@ pub(crate) enum Seen<'r> {
 
 /// What must be known of real traffic to generate a background in its place, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Information {
+pub enum Information {
     /// Nothing.
     Nothing,
     /// Its mean rate.
@@ -138,7 +138,7 @@ pub(crate) enum Information {
 }
 
 /// A kind of traffic as keys of a file.
-pub(crate) trait Keys {
+pub trait Keys {
     /// Its name in sentences, if that is not the name in files.
     fn label() -> Option<&'static str>
     where

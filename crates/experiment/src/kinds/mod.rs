@@ -31,13 +31,11 @@ mod voice;
 mod web;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur};
-use swell_traffic::Dependency;
+use swell_base::Dur;
 
 pub use crate::captures::Trace;
 pub use crate::file::PathProperties;
@@ -45,9 +43,11 @@ pub(crate) use crate::file::findings::Slot;
 pub use crate::role::Role;
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Files, Information, Keys, Native, Pace, Resolving, Seen, Source,
+    Asked, Complaint, Files, Information, Native, Pace, Resolving, Seen, Source,
 };
-pub use contract::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Shown, Traffic};
+pub use contract::{
+    Crossed, Fetches, Keys, Machine, Offered, Plausible, Plays, Setting, Shown, Traffic,
+};
 pub use dash::{Choice, Dash};
 pub use energy::Energy;
 pub use greedy::{Delays, Greedy};
@@ -72,8 +72,7 @@ pub use swarm::{PeerLink, Swarm};
 pub use voice::{Codec, Voice};
 pub use web::{ConnectionUse, Objects, Web};
 
-use crate::file::{LoadBasis, RateSpec, Route};
-use crate::store::Measured;
+use crate::file::{LoadBasis, RateSpec};
 
 /// Defines the kinds. Each entry has the name in files, the possible roles and the keys.
 macro_rules! kinds {
@@ -94,7 +93,7 @@ macro_rules! kinds {
             }
 
             /// Its keys.
-            pub(crate) fn keys(&self) -> &dyn Keys {
+            pub(crate) fn keys(&self) -> &(dyn Keys + 'static) {
                 match self {
                     $(Part::$variant(keys) => keys,)*
                 }
@@ -198,45 +197,17 @@ kinds! {
     Mix = "mix", Background, Mix;
 }
 
+impl Deref for Part {
+    type Target = dyn Keys;
+    fn deref(&self) -> &(dyn Keys + 'static) {
+        self.keys()
+    }
+}
+
 impl Part {
-    /// Its name in tables and figures.
-    pub fn name(&self) -> &str {
-        self.keys().name()
-    }
-
-    /// The names of the backgrounds in a mix; empty for other kinds.
-    pub fn parts(&self) -> &[String] {
-        self.keys().parts()
-    }
-
-    /// The time windows in which it sends; `None` if it always sends.
-    pub fn active(&self) -> Option<Active> {
-        self.keys().active()
-    }
-
-    /// Additional energy at one timescale, if the file requests it.
-    pub fn energy(&self) -> Option<Energy> {
-        self.keys().energy()
-    }
-
-    /// The links that it crosses.
-    pub fn route(&self) -> Route {
-        self.keys().route()
-    }
-
     /// The share of the time from `from` to `to` in which it sends.
     pub fn share(&self, from: Dur, to: Dur) -> f64 {
         self.active().map_or(1.0, |active| active.share(from, to))
-    }
-
-    /// Whether there is no traffic.
-    pub fn is_none(&self) -> bool {
-        self.keys().is_none()
-    }
-
-    /// The rate of the down direction, if the file gives one: a fixed rate, or that of another background.
-    pub fn rate(&self) -> Option<&RateSpec> {
-        self.keys().rate()
     }
 
     /// The name of the background whose measured rates this one takes, if it does.
@@ -262,16 +233,6 @@ impl Part {
         self.rate().is_some() && (!exact || self.load() == LoadBasis::Carried)
     }
 
-    /// Whether each replication has the rate of the matched background's replication of the same seed.
-    pub fn is_per_seed(&self) -> bool {
-        self.keys().is_per_seed()
-    }
-
-    /// Whether it is open-loop: what it sends does not depend on the network.
-    pub fn is_open_loop(&self) -> bool {
-        self.keys().is_open_loop()
-    }
-
     /// Whether its rate means the offered or the carried load.
     pub fn load(&self) -> LoadBasis {
         self.keys().load().unwrap_or(match self.is_open_loop() {
@@ -291,17 +252,6 @@ impl Part {
         self.dropped().is_some()
     }
 
-    /// If it is such a model: the dependencies that the file drops.
-    pub(crate) fn dropped(&self) -> Option<&[Dependency]> {
-        self.keys().dropped()
-    }
-
-    /// Whether it stands for real traffic: learnt from it, or its packets. Parametric backgrounds of the same rate are
-    /// compared with it.
-    pub fn is_real(&self) -> bool {
-        self.keys().is_real()
-    }
-
     /// Whether it has its own rate, which another background could take.
     pub(crate) fn has_rate(&self) -> bool {
         self.matches().is_none() && self.keys().rateless().is_none()
@@ -310,57 +260,6 @@ impl Part {
     /// One-way delay of the access path on each side, if the file gives one; the mean of two that differ.
     pub fn delay(&self, network: &crate::file::Network) -> Option<Dur> {
         self.keys().delay(network.access_delay())
-    }
-
-    /// Its measures as a foreground, the most informative first.
-    pub fn measures(&self) -> Vec<crate::measure::Measure> {
-        self.keys().measures()
-    }
-
-    /// Why a run may have no value of its measures, if it is known what may be the cause.
-    pub fn silent(&self) -> Option<&'static str> {
-        self.keys().silent()
-    }
-
-    /// What shows that it does not work as a foreground, apart from requests that fail.
-    pub fn failing(&self) -> Vec<crate::measure::Failing> {
-        self.keys().failing()
-    }
-
-    /// The directions in which it sends data as a foreground, up and down, if its keys say so.
-    pub fn sends(&self) -> Option<[bool; 2]> {
-        self.keys().sends()
-    }
-
-    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
-    pub fn sizes(&self) -> &[Bytes] {
-        self.keys().sizes()
-    }
-
-    /// The program, if it is a real program.
-    pub fn program(&self) -> Option<&Program> {
-        self.keys().program()
-    }
-
-    /// Number of clients, connections or sources that it has as a foreground.
-    pub fn clients(&self) -> u32 {
-        self.keys().clients()
-    }
-
-    /// Name of its input in messages; `None` if it reads nothing.
-    pub fn reads(&self) -> Option<&'static str> {
-        self.keys().reads()
-    }
-
-    /// How figures show it as a background.
-    pub fn shown(&self) -> Shown {
-        self.keys().shown()
-    }
-
-    /// The rate that it is to offer, up and down, bits per second, if the file or a matched background determines it
-    /// exactly.
-    pub fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
-        self.keys().fixed_bps(measured)
     }
 }
 

@@ -88,8 +88,8 @@ impl RunParts {
             }
         }
         // Workloads are numbered in this order.
-        let own = spec.foreground.as_ref();
-        let is_own = |part: &Playing| own.is_some_and(|own| std::ptr::eq(part, own));
+        let studied = spec.foreground.as_ref();
+        let is_own = |part: &Playing| studied.is_some_and(|one| std::ptr::eq(part, one));
         let foreground = machines.iter().position(|m| is_own(m.1));
         let meter = Meter::new(FINE, spec.bins).until(Time::ZERO + spec.duration);
         world.set_meters(&meter.beside(foreground.map(|index| index as u32)));

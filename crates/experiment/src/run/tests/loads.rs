@@ -170,8 +170,7 @@ fn a_rate_that_is_taken_has_the_mean_of_windows() {
         let fixed = part
             .unwrap()
             .fixed_bps(&plan.file.taken(part.unwrap(), &measured));
-        let (setting, part) = spec.parts(Role::Background).remove(0);
-        let played = part.traffic.offered(&setting).unwrap().unwrap().mean;
+        let played = offered(&spec);
         assert!(text.contains("per-seed") || fixed == Some(played));
         played
     };
