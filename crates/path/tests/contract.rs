@@ -34,7 +34,7 @@ impl Chain {
         let all = || self.0.iter().map(Link::ledger);
         Ledger {
             arrived: self.0[0].ledger().arrived,
-            departed: all().last().map_or(0, |l| l.departed),
+            departed: self.0[self.0.len() - 1].ledger().departed,
             dropped: [0, 1, 2].map(|reason| all().map(|l| l.dropped[reason]).sum()),
             marked: all().map(|l| l.marked).sum(),
         }

@@ -170,7 +170,9 @@ fn a_rate_that_is_taken_has_the_mean_of_windows() {
         let fixed = part
             .unwrap()
             .fixed_bps(&plan.file.taken(part.unwrap(), &measured));
-        let played = offered(&spec);
+        // In a window.
+        let (setting, sent) = spec.parts(Role::Background).remove(0);
+        let played = sent.traffic.offered(&setting).unwrap().unwrap().mean;
         assert!(text.contains("per-seed") || fixed == Some(played));
         played
     };
