@@ -2,8 +2,9 @@
 //! own link type, snap length and time resolution.
 
 use crate::bytes::Endian;
-use crate::counts::{Counts, Skip};
+use crate::counts::Counts;
 use crate::error::Problem;
+use crate::skip::Skip;
 use crate::window::Window;
 use crate::{Frame, Heading, Interface, LinkType};
 

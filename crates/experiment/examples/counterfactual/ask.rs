@@ -243,7 +243,7 @@ fn run(
         .spec(&plan.cells[0], &BTreeMap::new())
         .ok_or("no such cell")?;
     spec.cell.seed = seed;
-    spec.flows = false;
+    spec.keep.flows = false;
     spec.packets = packets.map(Path::to_owned);
     Ok(Simulator.run(&spec, &|_| {}, &|| false)?)
 }

@@ -1,6 +1,5 @@
 //! Traffic from a learnt model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use swell_workload::Structural;
 
 use super::contract::Offered;
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::energy::of_octave;
@@ -22,11 +21,12 @@ use super::{Active, Energy, Traffic};
 use crate::bundled;
 use crate::error::RunError;
 use crate::file::findings::Findings;
-use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
+use crate::file::names::suggest;
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Traffic from a learnt model: users who wait for what they asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ pub struct Learnt {
 
 /// A learnt model in a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LearntTraffic {
+pub(crate) struct LearntTraffic {
     /// The model as read, before the parameters in `knobs` are applied.
     pub model: Arc<Model>,
     /// Parameters; `sessions` is the result of the calibration.
@@ -176,7 +176,7 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
         }
         None => {
             let known: Vec<&str> = bundled::models().collect();
-            let hint = file::suggest(name, &known, "bundled models");
+            let hint = suggest(name, &known, "bundled models");
             let message = format!("no bundled model and no file is called `{name}`");
             return Err((message, Some(hint)));
         }
@@ -252,15 +252,9 @@ impl Keys for Learnt {
         Ok(Some(input))
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        seed: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
-            Some(Data::Model(model)) => self.native(model, seed),
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
+            Some(Data::Model(model)) => self.native(model, of.seed),
             _ => 0.0,
         }
     }
@@ -269,7 +263,7 @@ impl Keys for Learnt {
         let Some(Data::Model(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Learnt(LearntTraffic {
+        Some(Arc::new(LearntTraffic {
             model: Arc::clone(model),
             knobs: self.knobs(with.pace),
             cold: self.cold,

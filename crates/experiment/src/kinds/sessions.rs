@@ -1,6 +1,5 @@
 //! Sessions of files and datagram sources from a flow-level model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, path, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, path, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::learnt::LESS;
@@ -27,7 +26,7 @@ use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::steady;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Sessions of files and sources of datagrams from a flow-level model, after Harpoon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -194,15 +193,10 @@ impl Keys for Sessions {
     }
 
     /// A run plays the first intervals only.
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        [from, to]: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Flows(model)) => {
+                let [from, to] = of.counted;
                 model.played_rates_between(&self.playback(1.0), from, to)[1]
             }
             _ => 0.0,
@@ -213,7 +207,7 @@ impl Keys for Sessions {
         let Some(Data::Flows(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Sessions(SessionsTraffic {
+        Some(Arc::new(SessionsTraffic {
             model: Arc::clone(model),
             playback: self.playback(with.pace.or(self.sessions).unwrap_or(1.0)),
             delay: self.delay.unwrap_or_else(|| with.default_delay()),

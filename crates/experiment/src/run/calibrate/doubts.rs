@@ -3,7 +3,8 @@
 use swell_base::{Code, Direction, Rate, Warning};
 
 use super::super::options::Rates;
-use super::{DOUBTFUL, Job, Search, Site, Try};
+use super::job::{Job, Site};
+use super::search::{DOUBTFUL, Search, Try};
 use crate::backend::Offered;
 use crate::file::{Background, Change, Queue, queues};
 use crate::kinds::{MOST_COPIES, Part};

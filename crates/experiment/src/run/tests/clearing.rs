@@ -1,7 +1,7 @@
 //! What `fresh` removes, and whose inputs a plan has.
 
 use super::*;
-use crate::kinds::Input;
+use crate::kinds::{Input, Traffic};
 
 fn fresh(scratch: &TempDir) -> Options {
     Options {
@@ -298,19 +298,16 @@ fn a_foreground_has_its_own_page() {
     );
     let plan = Plan::resolve(&text, "x.toml", Path::new("")).unwrap();
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
-    let objects = |traffic: &Traffic| match traffic {
-        Traffic::Page(own) => own.objects.len(),
+    let played = |traffic: &Traffic| traffic.fetches().unwrap().sizes[0].0;
+    let read = |inputs: &BTreeMap<String, Input>, name: &str| match &inputs[name].data {
+        Data::Page(all) => all.iter().map(|object| object.size).sum::<u64>(),
         other => panic!("{other:?}"),
     };
-    let count = |inputs: &BTreeMap<String, Input>, name: &str| match &inputs[name].data {
-        Data::Page(all) => all.len(),
-        other => panic!("{other:?}"),
-    };
-    let foreground = objects(&spec.foreground.as_ref().unwrap().traffic);
-    let background = objects(&spec.background[0].traffic);
+    let foreground = played(&spec.foreground.as_ref().unwrap().traffic);
+    let background = played(&spec.background[0].traffic);
     assert_ne!(foreground, background);
-    assert_eq!(foreground, count(&plan.foreground_inputs, "p"));
-    assert_eq!(background, count(&plan.inputs, "foreground p"));
+    assert_eq!(foreground, read(&plan.foreground_inputs, "p"));
+    assert_eq!(background, read(&plan.inputs, "foreground p"));
     let facts: BTreeMap<_, _> = plan.facts().collect();
     let names = ["foreground foreground p", "foreground p"].map(|of| &*facts[of].name);
     assert_eq!(names, ["bundled article", "bundled shop"]);
