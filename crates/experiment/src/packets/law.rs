@@ -129,7 +129,8 @@ pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &
         classes: classes.map(|c| (server_port(&c.name), c.udp)).collect(),
         port: 5001,
     };
-    let recorder = Recorder::create(path, "bottleneck", vec![source], 1).unwrap();
+    let recorder =
+        Recorder::create(path, "bottleneck", SharedHeaders::new(vec![source], 1)).unwrap();
     world.set_tap(recorder.tap());
     // The test covers complete connections only.
     let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())

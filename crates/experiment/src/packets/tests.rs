@@ -291,7 +291,8 @@ fn profiles() -> [(&'static str, Config); 6] {
 fn tcpdump_reads_both_interfaces() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("two.pcapng");
-    let recorder = Recorder::create(&path, "bottleneck", Vec::new(), 1).unwrap();
+    let recorder =
+        Recorder::create(&path, "bottleneck", SharedHeaders::new(Vec::new(), 1)).unwrap();
     recorder.finish().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut types = Vec::new();
@@ -553,7 +554,8 @@ fn timestamps_are_those_of_the_ends() {
 fn a_file_that_cannot_be_made_is_named() {
     let sources = Vec::new();
     let missing = Path::new("/nowhere/at/all.pcapng");
-    let error = Recorder::create(missing, "bottleneck", sources, 1).unwrap_err();
+    let error =
+        Recorder::create(missing, "bottleneck", SharedHeaders::new(sources, 1)).unwrap_err();
     assert!(
         error.to_string().starts_with("/nowhere/at/all.pcapng: "),
         "{error}"
