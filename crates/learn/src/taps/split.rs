@@ -118,7 +118,8 @@ impl Split {
         let lag = Dur::from_nanos(lag.unsigned_abs());
         let learners = Traffic::ALL.map(|traffic| {
             let (tap, link_rtt) = match traffic {
-                // It crosses both links, each of which has half of the delay between the taps.
+                // It crosses the delay between the taps on both ways: that of the first link out, that of the second back.
+                // Cross traffic crosses one of them.
                 Traffic::Through => (0, lag * 2),
                 Traffic::First => (0, lag),
                 Traffic::Second => (1, lag),
@@ -321,8 +322,8 @@ impl Split {
                 Severity::Note,
                 Code::CommonTime,
                 format!(
-                    "{a} packets of the first tap and {b} of the second are left out: only {} are in both captures",
-                    found.duration()
+                    "{a} packets of the first tap and {b} of the second are left out: only {:.1} s are in both captures",
+                    found.duration().as_secs_f64()
                 ),
             );
         }
