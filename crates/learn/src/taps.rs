@@ -16,7 +16,8 @@
 //! sessions, when it is played over both. Of each link, [`Links`] has the energy at every octave, and what both links have
 //! in common ([`swell_stats::coherences`]): the truth that a playback is compared with.
 //!
-//! Memory is bounded by the flows that are compared ([`MOST_FLOWS`]): beyond, those with the fewest packets are forgotten.
+//! Memory is bounded by the flows that are compared ([`MOST_FLOWS`]), a small record per host and tap, and what a learner
+//! needs. Of more flows, those with the fewest packets are forgotten.
 //! They count as cross traffic, and a warning says how much that is.
 //!
 //! Not followed: flows whose addresses or ports a NAT changes between the taps (connections among them are recognised by

@@ -15,7 +15,7 @@ use swell_traffic::{
 use swell_workload::Structural;
 use swell_world::World;
 
-use super::{Recorder, Source};
+use super::{Recorder, SharedHeaders, Source};
 use crate::test_support;
 
 mod quic;

@@ -101,7 +101,12 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
         classes: Vec::new(),
         port,
     };
-    let recorder = Recorder::create(path, "bottleneck", vec![source(80), source(5001)], 3).unwrap();
+    let recorder = Recorder::create(
+        path,
+        "bottleneck",
+        SharedHeaders::new(vec![source(80), source(5001)], 3),
+    )
+    .unwrap();
     world.set_tap(recorder.tap());
     let ended = Arc::new(ClosedCounts::default());
     let transfers = Transfers {

@@ -53,8 +53,9 @@ fn series(world: &World, spec: &RunSpec, (link, direction): Way, fine: Dur) -> [
 pub(super) fn neighbours(world: &World, spec: &RunSpec, fine: Dur) -> Vec<Coherence> {
     let mut rows = Vec::new();
     for [first, second] in pairs(spec) {
-        let [x, y] = [first, second].map(|way| series(world, spec, way, fine));
-        for ((traffic, x), y) in ["background", "all"].into_iter().zip(x).zip(y) {
+        let [here, next] = [first, second].map(|way| series(world, spec, way, fine));
+        let both = here.into_iter().zip(next);
+        for (traffic, (x, y)) in ["background", "all"].into_iter().zip(both) {
             // A silent octave has no correlation.
             let octaves = coherences(&x, &y, VANISHING).into_iter();
             let known = octaves.filter(|o| o.energies.iter().all(|&e| e > 0.0));

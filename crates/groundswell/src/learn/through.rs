@@ -94,13 +94,13 @@ pub fn through(
     }
     if options.digest {
         for (traffic, model) in Traffic::ALL.into_iter().zip(&mut models) {
-            let own = match traffic {
+            let read = match traffic {
                 Traffic::Through => &digests[..],
                 Traffic::First => &digests[..1],
                 Traffic::Second => &digests[1..],
             };
             if let Some(model) = model {
-                model.provenance.digests = own.to_vec();
+                model.provenance.digests = read.to_vec();
             }
         }
     }

@@ -58,9 +58,9 @@ impl Clocks {
     /// From the packets that were recognised; if there are none, from how much later each flow began at the second tap.
     pub(super) fn of(lags: &[Lag], mut begun: Vec<i64>) -> Clocks {
         let mut all: Vec<i64> = lags.iter().map(|l| l.lag).collect();
-        let middle = |all: &mut Vec<i64>| {
-            all.sort_unstable();
-            all.get(all.len() / 2).copied().unwrap_or(0)
+        let middle = |of: &mut Vec<i64>| {
+            of.sort_unstable();
+            of.get(of.len() / 2).copied().unwrap_or(0)
         };
         if all.is_empty() {
             return Clocks {
@@ -92,8 +92,8 @@ fn drift(mut lags: Vec<Lag>) -> Option<i64> {
     let width = (last.saturating_sub(first) / PIECES as i64).max(1);
     let pieces = lags.chunk_by(|a, b| (a.at - first) / width == (b.at - first) / width);
     let offsets = pieces.filter_map(|piece| {
-        let out = piece.iter().filter(|l| l.out).count();
-        let enough = out.min(piece.len() - out) >= ENOUGH;
+        let forth = piece.iter().filter(|l| l.out).count();
+        let enough = forth.min(piece.len() - forth) >= ENOUGH;
         match ends(piece) {
             [Some(out), Some(back)] if enough => Some(out.midpoint(back)),
             _ => None,

@@ -190,8 +190,8 @@ fn a_nat_between_the_taps_is_an_error_that_says_so() {
         "{error}"
     );
     let strangers: Vec<Packet> = connection(0, ip(10, 9), ip(198, 9), 9);
-    let error = matched(&first, &strangers, MOST_FLOWS).unwrap_err();
-    assert_eq!(error, NoMatch::NoFlow { translated: 0 });
+    let unrelated = matched(&first, &strangers, MOST_FLOWS).unwrap_err();
+    assert_eq!(unrelated, NoMatch::NoFlow { translated: 0 });
 }
 
 #[test]

@@ -66,10 +66,10 @@ pub(super) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     let notes: usize = learnt.models().map(|(_, m)| notes(m)).sum();
     out::warnings(&warnings(&learnt));
     if notes > 0 {
-        let first = model(Traffic::Through);
+        let example = model(Traffic::Through);
         out::say(&tables::wrapped(&format!(
             "{notes} notes on the models are not printed here: `swell show {}` lists its own",
-            first.display()
+            example.display()
         )));
     }
     out::data(&text(&learnt));
@@ -197,7 +197,7 @@ fn value(learnt: &Through, dir: &Path) -> serde_json::Value {
         .collect();
     let seconds = |nanos: i64| nanos as f64 / 1e9;
     serde_json::json!({
-        "experiment": output::path(&dir.join(EXPERIMENT)),
+        "experiment": output::path(dir.join(EXPERIMENT)),
         "traces": learnt.files.iter().map(FileCounts::to_json).collect::<Vec<_>>(),
         "models": models,
         "matched_flows": learnt.flows,

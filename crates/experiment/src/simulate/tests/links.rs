@@ -339,3 +339,30 @@ fn every_link_has_its_file_of_packets() {
         assert_eq!(packets, arrived);
     }
 }
+
+/// A trace of one link can be compared with that of another.
+#[test]
+fn a_connection_has_the_same_addresses_in_the_files_of_all_links() {
+    let scratch = tempfile::tempdir().unwrap();
+    let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
+    // Hosts that the first link never sees.
+    let cross = "kind = \"greedy\"\nflows = 3\npath = [\"b\"]";
+    let file = over(&links, PAGES).replace("kind = \"none\"", cross);
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let mut spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+    spec.packets = Some(scratch.path().join("0.pcapng"));
+    Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+    let [a, b] = ["a", "b"].map(|name| {
+        let path = scratch.path().join(format!("0.{name}.pcapng"));
+        let mut reader = swell_capture::Reader::open(&path).unwrap();
+        let mut flows = BTreeSet::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            if let swell_capture::Transport::Tcp(tcp) = packet.transport {
+                flows.insert((packet.src, tcp.src_port, packet.dst, tcp.dst_port));
+            }
+        }
+        flows
+    });
+    assert!(!a.is_empty() && a.is_subset(&b), "{a:?} {b:?}");
+    assert_eq!(b.len() - a.len(), 6, "three connections, both ways");
+}
