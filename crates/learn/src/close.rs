@@ -113,6 +113,9 @@ impl Learner {
                     ipv6,
                     ..Wire::default()
                 };
+                if talk.is_some() {
+                    last = flow.active();
+                }
                 let (exchange, wire) = talk.unwrap_or_else(|| {
                     let bytes = flow.bytes;
                     let (datagrams, moved) = flow.finish();

@@ -350,7 +350,7 @@ impl Learner {
         self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
-        if news.data
+        if news.active
             && let Some(place) = place
         {
             self.users.active(place, self.now);
@@ -492,9 +492,11 @@ impl Learner {
             let before = flow.granted();
             flow.push(self.now, from_a == s.client_is_a, payload, quiet, around);
             self.granted += flow.granted() - before;
-        }
-        if let Some(place) = s.place {
-            self.users.active(place, self.now);
+            if let Some(place) = s.place
+                && flow.active() == self.now
+            {
+                self.users.active(place, self.now);
+            }
         }
         from_a == s.a_is_left
     }

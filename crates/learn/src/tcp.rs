@@ -6,7 +6,7 @@
 
 use swell_capture::Tcp as Header;
 
-use swell_traffic::{Wire, WireEnd};
+use swell_traffic::{SENT_AT_ONCE, Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data, Idle};
 use crate::clock::LEAST_GAP;
@@ -50,8 +50,10 @@ pub(crate) struct Tracked {
     /// When the client's ACK of the SYN/ACK passed, or the first data if that ACK was not seen.
     pub(crate) opened: Option<u64>,
     pub(crate) handshake: bool,
-    /// When data moved last.
+    /// When data moved last that somebody may have waited for.
     active: u64,
+    /// Bytes that the client has sent since the server's last data.
+    unanswered: u64,
     /// The end that reset it, and when.
     pub(crate) reset: Option<(usize, u64)>,
     /// Handshake RTTs on the server's and the client's side, nanoseconds.
@@ -104,6 +106,7 @@ impl Tracked {
             syn_acks: 0,
             opened: None,
             active: 0,
+            unanswered: 0,
             handshake: false,
             reset: None,
             rtt: [None, None],
@@ -168,10 +171,12 @@ impl Tracked {
         self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
-    /// When data moved last, seen or inferred from ACKs, or the handshake.
+    /// When data moved last that the user's next group may have waited for ([`Connection::awaited`]), seen or inferred
+    /// from ACKs, or the handshake.
     pub(crate) fn last_active(&self) -> u64 {
         let tried = self.syns.last().copied().unwrap_or(self.start);
-        self.active.max(tried).max(self.opened.unwrap_or(0))
+        let opened = self.syn_ack.or(self.opened).unwrap_or(0);
+        self.active.max(tried).max(opened)
     }
 
     /// The initial sequence number of the client, if seen.
@@ -380,7 +385,7 @@ impl Tracked {
                     idle: Idle::No,
                 };
                 self.chunks.push(&data, quiet);
-                news.data = true;
+                self.moved(to, unseen, &mut news);
             }
         }
 
@@ -407,7 +412,7 @@ impl Tracked {
             Seen::Again => self.chunks.late(down, 0, at),
             Seen::Filled(bytes) => {
                 self.chunks.late(down, bytes, at);
-                news.data = true;
+                self.moved(from, bytes, &mut news);
             }
             Seen::New(bytes, write) => {
                 // An end that resets a connection sends nothing more, so the RST was not its own.
@@ -437,7 +442,7 @@ impl Tracked {
                     idle,
                 };
                 self.chunks.push(&data, quiet);
-                news.data = true;
+                self.moved(from, bytes, &mut news);
             }
         }
 
@@ -463,7 +468,7 @@ impl Tracked {
             let acked = self.halves[to].acked();
             self.halves[from].window.offered(h.window, shift, acked);
         }
-        if news.data {
+        if news.active {
             self.active = at;
         }
         let [sent, before, beyond] = self.counted(from);
@@ -478,16 +483,26 @@ impl Tracked {
         [own.packets, own.lost_before, other.lost_beyond]
     }
 
+    /// `bytes` of new data have moved.
+    fn moved(&mut self, from: usize, bytes: u64, news: &mut News) {
+        self.unanswered = match from {
+            0 => self.unanswered.saturating_add(bytes),
+            _ => 0,
+        };
+        news.active |= from == 1 || self.unanswered > SENT_AT_ONCE;
+    }
+
     fn syn(&mut self, from: usize, at: u64, ip_len: u32, h: &Header, news: &mut News) {
         if from == 0 && !h.has(Header::ACK) {
             let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
             if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
                 self.syns.push(at);
-                news.data = true;
+                news.active = true;
             }
         } else if from == 1 && h.has(Header::ACK) {
             self.syn_acks += 1;
             if self.syn_ack.is_none() {
+                news.active = true;
                 self.syn_ack = Some(at);
                 // Karn's algorithm: with a repeated SYN it is unknown which one was answered.
                 if let [syn] = self.syns[..]

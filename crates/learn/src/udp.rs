@@ -65,6 +65,12 @@ impl Flow {
         }
     }
 
+    /// When data moved last that the user's next group may have waited for, nanoseconds.
+    pub(crate) fn active(&self) -> u64 {
+        let talk = self.talk.as_ref().filter(|talk| talk.answered());
+        talk.map_or(self.last, |talk| talk.active.max(self.start))
+    }
+
     /// Adds a datagram. A silence longer than `quiet` is attributed to the application.
     pub(crate) fn push(
         &mut self,

@@ -40,6 +40,7 @@ mod model;
 mod remainder;
 mod reveal;
 mod schedule;
+mod sharing;
 mod thin;
 mod timeline;
 mod vary;
@@ -58,7 +59,7 @@ pub use schedule::{DrawError, Schedule, Start};
 pub use thin::Thinner;
 pub use timeline::Network;
 pub use vary::{Dependency, Knobs};
-pub use volume::{InStep, RUN_ITEMS};
+pub use volume::{InStep, RUN_ITEMS, SENT_AT_ONCE};
 
 #[cfg(test)]
 mod testing;

@@ -231,6 +231,8 @@ pub struct Session {
     pub client: u32,
     /// Whether the client is on the outside (right) of the tapped link.
     pub outside: bool,
+    /// How long it lasted in the recording: to its last activity. `None`: not recorded.
+    pub lasted: Option<Dur>,
     /// Request-response groups (RREs), in order.
     pub groups: Vec<Group>,
 }
@@ -271,7 +273,7 @@ pub struct Connection {
     pub right_censored: bool,
     /// Progress when the session's next group began, if it was not over by then: units of the client and
     /// of the server (requests and responses of turns, units of chains, SYNs, datagrams). The next group
-    /// waits for no more than that.
+    /// waits for no more than that, and not for all of it ([`Connection::awaited`]).
     pub overlap: Option<[u32; 2]>,
 }
 

@@ -350,7 +350,7 @@ impl Timeline {
 impl Timeline {
     /// When the session's next group stops waiting for this connection.
     pub fn awaited(&self, connection: &Connection) -> Dur {
-        let Some(units) = connection.overlap else {
+        let Some(units) = connection.awaited() else {
             return self.end;
         };
         if let Exchange::Datagrams(d) = &connection.exchange {
@@ -358,7 +358,8 @@ impl Timeline {
         }
         let passed = |s: &&Span| s.unit < units[s.end] as usize;
         let passed = self.spans.iter().filter(passed).map(|s| s.to);
-        passed.max().unwrap_or(Dur::ZERO)
+        // At least the handshake.
+        passed.max().unwrap_or(self.rtt)
     }
 }
 

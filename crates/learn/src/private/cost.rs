@@ -127,7 +127,7 @@ fn energies(model: &Model) -> Vec<f64> {
                         }
                     }
                 }
-                end = end.max(begin.saturating_add(c.awaited().as_nanos()));
+                end = end.max(begin.saturating_add(c.awaited_pauses().as_nanos()));
             }
             at = end;
         }

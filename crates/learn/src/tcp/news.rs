@@ -10,8 +10,9 @@ pub(crate) struct News {
     pub(crate) up: Option<u64>,
     /// Capacity to the sender of this packet, kbit/s.
     pub(crate) down: Option<u64>,
-    /// Whether it moved data that the tap had not seen, or was another SYN of an attempt.
-    pub(crate) data: bool,
+    /// Whether it moved data that the tap had not seen and that the user's next group may have waited for, or was
+    /// another SYN of an attempt, or the SYN/ACK.
+    pub(crate) active: bool,
     /// Number of data packets (0 or 1), and number of losses that it revealed: of its sender before the
     /// tap, and of the other end beyond the tap.
     pub(crate) sent: u64,

@@ -6,7 +6,7 @@
 //! previous response. So requests that the client sends during a response wait for its end in a replay.
 
 use swell_base::Dur;
-use swell_traffic::{Exchange, Turn, Wire, WireEnd};
+use swell_traffic::{Exchange, SENT_AT_ONCE, Turn, Wire, WireEnd};
 
 use crate::chunks::larger;
 use crate::hosts::{PACE_BIN, Peak};
@@ -151,6 +151,9 @@ pub(crate) struct Talk {
     pub(crate) rtt: [Option<u64>; 2],
     /// When the first datagram of the server passed.
     answered: Option<u64>,
+    /// Bytes of the client since the server's last data, and when data moved last that somebody may have waited for.
+    unanswered: u64,
+    pub(crate) active: u64,
     /// Whether it began with a client's datagram of at least QUIC's minimum size.
     initial: bool,
     /// Whether it began inside the trace. If so, the trace started more than a UDP idle time-out before
@@ -183,6 +186,13 @@ impl Talk {
         if payload < LEAST && self.answered.is_some() {
             self.short[end] += 1;
             return;
+        }
+        self.unanswered = match from_client {
+            true => self.unanswered.saturating_add(u64::from(payload)),
+            false => 0,
+        };
+        if !from_client || self.unanswered > SENT_AT_ONCE {
+            self.active = at;
         }
         // A capture on a host may show several datagrams in one packet.
         let datagrams = self.largest[end].segments(payload);
@@ -349,6 +359,10 @@ impl Talk {
             _ => largest.full().unwrap_or(0),
         };
         u16::try_from(full.saturating_sub(BESIDE)).unwrap_or(0)
+    }
+
+    pub(crate) fn answered(&self) -> bool {
+        self.answered.is_some()
     }
 
     /// Why it does not consist of requests and responses; `None` if it does.

@@ -110,6 +110,30 @@ fn a_kept_connection_does_not_hold_its_user_back() {
     assert!((second - 59.9).abs() < 0.05, "{second}");
 }
 
+/// Who sends a last message without an answer, as TLS does, does not wait until the server has it. Neither does who
+/// resets a connection as soon as it is open. The next pause runs from what the user had heard.
+#[test]
+fn pauses_run_from_what_the_user_had_heard() {
+    let mut tap = Tap::new();
+    let (client, server) = (Host::client(1, ms(20)), Host::server(1, ms(80)));
+    let page = Exchanges {
+        turns: vec![(300, ms(15), 5_000, ms(4)), (31, ms(0), 0, ms(0))],
+        ..Exchanges::default()
+    };
+    for at in [0u64, 1, 2] {
+        tap.connection(Dur::from_secs(at), client, server, &page);
+    }
+    let m = learn(tap);
+    let groups = &m.sessions[0].groups;
+    assert_eq!(groups.len(), 3);
+    for g in &groups[1..] {
+        // Handshake, request and response take two round trips of 100 ms and the server's 15 ms.
+        let think = g.think.as_secs_f64();
+        assert!((think - 0.785).abs() < 0.015, "{think}");
+        assert_eq!(g.connections[0].awaited().unwrap_or([1, 1]), [1, 1]);
+    }
+}
+
 /// The same for repeated SYNs, and for datagrams.
 #[test]
 fn attempts_and_flows_go_on_beside_the_next_group() {

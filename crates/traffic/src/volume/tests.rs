@@ -184,7 +184,51 @@ fn runs_pass_as_their_datagrams_do() {
     assert!((many.rates()[0] / all - 1.0).abs() < 1e-9);
     let c = &mut many.sessions[0].groups[0].connections[0];
     c.overlap = Some([u32::MAX, 0]);
-    assert_eq!(c.awaited(), Dur::from_secs(10));
+    assert_eq!(c.awaited_pauses(), Dur::from_secs(10));
+}
+
+/// The next group waits for what the server sent and for long uploads, but not for a few last bytes of the client.
+#[test]
+fn nobody_waits_for_a_last_message_of_the_client() {
+    let c = |exchange, overlap| {
+        let mut c = one(exchange).groups[0].connections[0].clone();
+        c.overlap = overlap;
+        c.awaited()
+    };
+    let turns = |last| Exchange::Sequential(vec![turn(300, 0, 5_000, 0), turn(last, 0, 0, 0)]);
+    assert_eq!(c(turns(31), None), Some([1, 1]));
+    assert_eq!(c(turns(SENT_AT_ONCE), None), Some([1, 1]));
+    assert_eq!(c(turns(SENT_AT_ONCE + 1), None), None);
+    // The next group began when the second request had passed, or after the first response.
+    assert_eq!(c(turns(31), Some([2, 1])), Some([1, 1]));
+    assert_eq!(c(turns(20_000), Some([1, 1])), Some([1, 1]));
+    assert_eq!(c(turns(20_000), Some([2, 1])), Some([2, 1]));
+    assert_eq!(c(turns(31), Some([1, 0])), Some([0, 0]));
+    // Nothing but a greeting of the client.
+    assert_eq!(
+        c(Exchange::Sequential(vec![turn(68, 0, 0, 0)]), None),
+        Some([0, 0])
+    );
+    let chains = |last| Exchange::Concurrent {
+        up: vec![unit(40_000), unit(last)],
+        down: vec![
+            unit(9),
+            Unit {
+                after: 1,
+                ..unit(3)
+            },
+        ],
+    };
+    assert_eq!(c(chains(100), None), Some([1, 2]));
+    assert_eq!(c(chains(30_000), None), None);
+    // The first unit of the server followed nothing.
+    assert_eq!(c(chains(100), Some([1, 1])), Some([1, 1]));
+    let attempt = Exchange::Attempt {
+        retries: vec![Dur::from_secs(1)],
+        refused: false,
+    };
+    assert_eq!(c(attempt, None), None);
+    assert_eq!(c(datagrams(&[(0, true, 972)]), Some([1, 0])), Some([1, 0]));
 }
 
 #[test]

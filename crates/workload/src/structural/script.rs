@@ -462,7 +462,7 @@ fn signed(d: Dur) -> i64 {
 /// The condition for the session's next group. For its user, an attempt is over with its last SYN.
 fn awaited(c: &Connection) -> Option<Awaited> {
     let sum = |units: &mut dyn Iterator<Item = u64>| units.fold(0u64, u64::saturating_add);
-    let overlap = c.overlap.map(|o| o.map(|n| n as usize));
+    let overlap = c.awaited().map(|o| o.map(|n| n as usize));
     match (&c.exchange, overlap) {
         (Exchange::Attempt { retries, .. }, None) => Some(Awaited::Sent(retries.len() as u64 + 1)),
         (_, None) => None,
