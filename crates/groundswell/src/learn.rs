@@ -2,13 +2,14 @@
 //!
 //! [`learn`] reads files of one link: packets (pcap, pcapng, snoop), flow records (NetFlow, IPFIX, sFlow, nfdump, Zeek,
 //! Suricata, Argus, CSV), flow-level models of pieces of a trace, and Harpoon's configurations. All may be plain or
-//! compressed. [`collect`] receives flow records from exporters as they send them.
+//! compressed. [`collect`] receives flow records from exporters as they send them. [`through`] splits the captures of two
+//! taps of one path into the traffic that passes both, and that of each.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::{Code, Dur, Warning};
-use swell_capture::{InOrder, Packet, Reader, WINDOW};
+use swell_base::Dur;
+use swell_capture::{Reader, WINDOW};
 use swell_learn::Learner;
 
 use crate::model::AnyModel;
@@ -20,15 +21,18 @@ mod flows;
 mod ipfix;
 mod models;
 mod options;
+mod packets;
 mod private;
 mod source;
+mod through;
 
 pub use collect::collect;
 pub use counts::{Counted, FileCounts};
 pub use options::{Learnt, Level, Options, ReadAs, stem};
 pub use private::protect;
+pub use through::{Through, through};
 
-use options::{REPLAY, file_name, in_file, provenance};
+use options::{REPLAY, provenance};
 use source::{Opened, Progress};
 
 /// Learns one model from files of one link, in the order of their times; `-` is standard input. All hold packets or
@@ -87,7 +91,7 @@ pub fn learn(
         provenance,
         ..options.packets.clone()
     });
-    packets(first, others, &progress, learner, options)
+    of_packets(first, others, &progress, learner, options)
 }
 
 /// The error that a file is of the wrong level.
@@ -105,7 +109,7 @@ fn not_wanted(name: &str, level: Level) -> Error {
 
 /// Reads traces, one after the other, into one model. A truncated or damaged trace is used up to the damage, with a
 /// doubt in the model.
-fn packets(
+fn of_packets(
     first: Opened,
     others: &[PathBuf],
     progress: &Progress,
@@ -119,54 +123,26 @@ fn packets(
     let mut latest: Option<i64> = None;
     let mut next = Some(first);
     let mut others = others.iter();
-    while let Some(mut file) = next.take() {
+    while let Some(file) = next.take() {
         let named = file.name.clone();
-        let mut ordered = InOrder::new(Reader::named(&named, file.bytes()).map_err(Error::usage)?);
-        if options.packets.apart {
-            ordered = ordered.steady();
-        }
-        let mut packet = Packet::default();
         let before = latest;
         let mut beginning = true;
-        loop {
-            match ordered.read_into(&mut packet) {
-                Ok(true) => {
-                    if std::mem::take(&mut beginning)
-                        && before.is_some_and(|b| packet.time < b.saturating_sub(WINDOW))
-                    {
-                        let message = format!("{named} begins before the trace before it ends");
-                        return Err(Error::usage(message)
-                            .hint("name the traces of one link in the order of their times"));
-                    }
-                    latest = latest.max(Some(packet.time));
-                    learner.push(&packet);
-                }
-                Ok(false) => break,
-                Err(error) => {
-                    learner.doubt(Warning::warning(Code::TraceDamaged, error.to_string()));
-                    break;
-                }
+        let was_read = packets::read(file, options.packets.apart, |packet| {
+            if std::mem::take(&mut beginning)
+                && before.is_some_and(|b| packet.time < b.saturating_sub(WINDOW))
+            {
+                let message = format!("{named} begins before the trace before it ends");
+                return Err(Error::usage(message)
+                    .hint("name the traces of one link in the order of their times"));
             }
-        }
-        let doubts = ordered.doubts();
-        let reader = ordered.reader();
-        let counts = FileCounts {
-            file: named,
-            format: reader.format().name(),
-            counts: Counted::Packets(reader.counts().clone()),
-        };
-        if reader.counts().packets == 0 {
-            return Err(Error::usage(format!("{}: no IP packets in it", counts.file)).hint(counts));
-        }
-        let of_capture = reader.counts().doubts();
-        let of_file = of_capture
-            .into_iter()
-            .map(|d| in_file(&file_name(Path::new(&counts.file)), d));
-        of_file.chain(doubts).for_each(|d| learner.doubt(d));
-        read.push(counts);
-        drop(ordered);
+            latest = latest.max(Some(packet.time));
+            learner.push(packet);
+            Ok(())
+        })?;
+        was_read.doubts.into_iter().for_each(|d| learner.doubt(d));
+        read.push(was_read.counts);
         // The digest covers the whole file, even if the reader stopped early.
-        let sha256 = file.source.digest().map_err(Error::failed)?;
+        let sha256 = was_read.source.digest().map_err(Error::failed)?;
         digests.extend(digest.then_some(sha256));
         next = others
             .next()

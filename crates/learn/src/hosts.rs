@@ -12,12 +12,15 @@ use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
 mod measured;
 mod openers;
+mod witness;
 
 use openers::Opening;
 
 pub(crate) use measured::{Measured, PACE_BIN, Peak, Reservoir, Sample};
+#[cfg(doc)]
+pub(crate) use witness::NOBODY;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Host {
     /// Union-find parent, and whether this host is on the opposite side from it.
     parent: u32,
@@ -44,7 +47,7 @@ struct Host {
 }
 
 /// All hosts seen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     /// Index by address. IPv4 is separate because most hosts use it and its keys are shorter.
     v4: Index<u32>,
@@ -386,8 +389,11 @@ impl Hosts {
     /// Evidence that divides all hosts comes first ([`Evidence`]). Of its two sides, the one with more
     /// hosts that open TCP connections is inside. Other components follow their hosts that have such
     /// evidence. Failing that, the side with more openers is inside, then the side with more private
-    /// addresses, then that of the first host seen.
+    /// addresses, then that of the first host seen. Nothing happens if they are decided.
     pub(crate) fn decide(&mut self) {
+        if self.decided {
+            return;
+        }
         self.join_beside();
         let far = self.openers();
         (self.hosts.iter_mut()).for_each(|h| h.opens = h.opening >= far);

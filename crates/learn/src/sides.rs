@@ -122,7 +122,7 @@ struct Heard {
 }
 
 /// The evidence from all packets.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     doors: Vec<(u32, Heading)>,
     stations: Stations,
@@ -140,7 +140,7 @@ pub(crate) struct Evidence {
     pub(crate) one_router: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stations {
     index: Index<u64>,
     count: u32,

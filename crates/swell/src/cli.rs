@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Learn a traffic model from packet traces, or a flow-level model from flow records.
     #[command(
-        after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input"
+        after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input\nswell learn --through a.pcap b.pcap    what passes two taps, and what passes one of them"
     )]
     Learn(LearnArgs),
     /// Show what is in a model, a trace or a run directory.

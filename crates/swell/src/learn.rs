@@ -18,11 +18,15 @@ use crate::fail::Fail;
 use crate::{interrupt, out, output, tables};
 
 mod private;
+mod through;
 
 /// First addresses of sources and destinations in Harpoon's configurations, because a model has no addresses.
 const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
 
 pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
+    if args.through {
+        return through::learn(args, json);
+    }
     let name = match (&args.name, args.traces.first()) {
         (Some(name), _) => name.clone(),
         (None, Some(trace)) => stem(trace),

@@ -32,7 +32,8 @@ fn a_client_keeps_its_address_from_connection_to_connection() {
         classes: Vec::new(),
         port: 80,
     };
-    let recorder = Recorder::create(&path, "bottleneck", vec![source], 3).unwrap();
+    let recorder =
+        Recorder::create(&path, "bottleneck", SharedHeaders::new(vec![source], 3)).unwrap();
     world.set_tap(recorder.tap());
     let web = Web::new(WebConfig {
         clients: 3,

@@ -10,6 +10,7 @@ use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
 use super::build;
+use super::coherence;
 use super::observe::Added;
 pub use super::observe::Ledgers;
 use super::observe::{self, Acked, Counted};
@@ -22,7 +23,7 @@ use crate::file::queues;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
 pub use crate::packets::beside;
-use crate::packets::{Recorder, Source};
+use crate::packets::{Recorder, SharedHeaders, Source};
 
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
@@ -103,11 +104,13 @@ impl RunParts {
             };
             machines.iter().map(source).collect()
         };
+        // Learning from flow records identifies servers by a well-known port.
+        let exported = SharedHeaders::new(sources(Some(80)), seed);
         let mut exporters = Vec::new();
         for (link, duplex) in spec.links.iter().enumerate() {
             if let Some(settings) = &spec.keep.records {
-                // Learning from flow records identifies servers by a well-known port.
-                let exporting = Exporting::new(settings, &duplex.name, sources(Some(80)), seed);
+                let headers = exported.clone();
+                let exporting = Exporting::new(settings, &duplex.name, headers, seed);
                 world.set_tap_on(link, Box::new(exporting.clone()));
                 exporters.push(exporting);
             }
@@ -125,9 +128,10 @@ impl RunParts {
         if let (Some(ends), Some(own)) = (&ends, foreground) {
             world.set_tap_on_hosts(own, Box::new(ends.clone()));
         }
+        let recorded = SharedHeaders::new(sources(None), seed);
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
-            let recorder = Recorder::create(&path, &spec.links[link].name, sources(None), seed)
+            let recorder = Recorder::create(&path, &spec.links[link].name, recorded.clone())
                 .map_err(|e| RunError::Failed(e.into()))?;
             world.set_tap_on(link, recorder.tap());
             recorders.push(recorder);
@@ -218,6 +222,7 @@ impl RunParts {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::links(world, spec, [&at_warmup, at_end], FINE);
+        observed.coherence = coherence::neighbours(world, spec, FINE);
         let counted = observe::counted(world, &self.parts);
         if spec.keep.waits {
             observed.waits = observe::waits(spec, &self.counted, &counted);

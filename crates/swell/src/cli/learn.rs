@@ -17,6 +17,11 @@ pub(crate) struct LearnArgs {
         value_name = "TRACE"
     )]
     pub traces: Vec<PathBuf>,
+    /// Two packet captures of two taps of one path, made at the same time, the tap nearer to the inside first: models of
+    /// the traffic that passes both taps and of the cross traffic of each, and an experiment with them over two links.
+    /// Flows are matched by addresses and ports; the clocks may differ. -o names a directory (default: through).
+    #[arg(long, conflicts_with_all = ["listen", "private", "link_rtt", "length", "flows", "packets", "ipfix", "sample", "interval"])]
+    pub through: bool,
     /// Collect NetFlow, IPFIX and sFlow from exporters at this address and UDP port, such as 0.0.0.0:2055,
     /// until Ctrl-C.
     #[arg(long, value_name = "ADDRESS:PORT")]
