@@ -511,7 +511,7 @@ fn a_user_who_stays_does_not_come_twice() {
             connections: vec![connection(Dur::ZERO, exchange)],
         }]
     };
-    let lasting = |cycle| {
+    let every = |cycle| {
         Some(Lasting {
             rest: Dur::from_millis(500),
             cycle: Dur::from_secs(cycle),
@@ -519,9 +519,9 @@ fn a_user_who_stays_does_not_come_twice() {
     };
     for (lasting, copies, expected) in [
         // Each takes 5 s and two round trips of 20 ms.
-        (lasting(2), &[0][..], [1_000, 6_540, 12_080]),
-        (lasting(8), &[0], [1_000, 9_000, 17_000]),
-        (lasting(2), &[0, 1], [1_000, 2_000, 6_540]),
+        (every(2), &[0][..], [1_000, 6_540, 12_080]),
+        (every(8), &[0], [1_000, 9_000, 17_000]),
+        (every(2), &[0, 1], [1_000, 2_000, 6_540]),
         (None, &[0, 0, 0], [1_000, 2_000, 3_000]),
     ] {
         let starts = (1..).zip(copies).map(|(second, &copy)| Start {
