@@ -92,3 +92,10 @@ pub struct PathProperties {
     /// Round-trip propagation delay, without access paths.
     pub round_trip: Dur,
 }
+
+impl PathProperties {
+    /// The rates in bits per second.
+    pub fn bps(&self) -> [f64; 2] {
+        self.rates.map(|rate| rate.bps() as f64)
+    }
+}

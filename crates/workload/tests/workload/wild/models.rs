@@ -161,6 +161,7 @@ pub fn model(data: &[u8]) -> Model {
                 weight: 1.0 + f64::from(b.below(3)) / 2.0,
                 client: 0,
                 outside: b.below(2) == 1,
+                lasted: None,
                 groups: (0..groups)
                     .map(|_| {
                         let think = b.pause();
