@@ -41,6 +41,8 @@ pub(super) struct Found {
 /// What lets a measure be judged that a reason leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Remedy {
+    /// Longer runs, in which chance makes less of the load.
+    Longer,
     /// A measure that the program reports itself.
     Measure,
     /// More requests.
