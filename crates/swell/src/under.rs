@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use groundswell::files;
 use groundswell::run::Event;
@@ -83,6 +84,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         ..args.emulation.settings()
     };
     interrupt::wishes();
+    let measuring = AtomicBool::new(false);
     let events = |event: Event<'_>| {
         if let Event::Stage {
             name: "measuring",
@@ -90,6 +92,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             finished,
         } = event
             && runs > finished
+            && !measuring.swap(true, Ordering::Relaxed)
             && !args.quiet
         {
             out::say("measuring the background alone (simulated) ...");
