@@ -122,8 +122,8 @@ fn processes() -> io::Result<BTreeMap<u32, Known>> {
     Ok(all)
 }
 
-/// The descendants of process `first`, each after its parent. The first process of a host starts none itself. It becomes the parent of
-/// processes whose parents have ended (pid_namespaces(7)).
+/// The descendants of process `first`, each after its parent. The first process of a host starts none itself. It becomes
+/// the parent of processes whose parents have ended (pid_namespaces(7)).
 fn below(all: &BTreeMap<u32, Known>, first: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut parents = vec![first];
