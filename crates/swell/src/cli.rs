@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// What this machine grants to emulations, and what earlier ones left behind.
     Doctor(DoctorArgs),
-    /// Print a JSON schema: of experiment files, or of what --json prints.
+    /// Print a JSON schema: of experiment files, or of what run, under, compare and study print with --json.
     Schema(SchemaArgs),
     /// List the bundled traffic models.
     Models(ModelsArgs),
@@ -114,7 +114,7 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum Schema {
     /// Experiment files.
     Experiment,
-    /// What --json prints of runs and studies.
+    /// What run, under, compare and study print with --json.
     Output,
 }
 

@@ -36,6 +36,13 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.json")));
+    if output.extension().is_some_and(|e| e == "gz") {
+        let fail = Fail::usage(format!(
+            "{}: no model is compressed with gzip",
+            output.display()
+        ));
+        return Err(fail.hint("-o FILE.json.zst is compressed, -o FILE.json is not"));
+    }
     let outputs = match is_harpoon(&output) {
         true => configuration_files(&output).to_vec(),
         false => vec![output.clone()],

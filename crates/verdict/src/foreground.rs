@@ -181,7 +181,11 @@ pub(super) fn background(
     let mut found = found.unwrap_or_default();
     let loads = Loads::of(results, foreground, with);
     if let Some(alone) = alone {
-        found.open.extend(loads.gave_way());
+        let short = loads.gave_way();
+        if !short.is_empty() {
+            found.remedy.get_or_insert(Remedy::Longer);
+        }
+        found.open.extend(short);
         found
             .open
             .extend(validity::lacking(results, with.background));

@@ -368,8 +368,8 @@ impl Loads {
 
     /// The first shared link where two backgrounds that carry the same alone carried different rates beside the
     /// foreground, and these rates, if most of the difference is what the lower one carried less than alone, that
-    /// one responds to the network, and the foreground carried as much. In short runs bursty traffic may carry less by
-    /// chance.
+    /// one responds to the network, its bottleneck was full, and the foreground carried as much. In short runs bursty
+    /// traffic may carry less by chance.
     pub fn yielded(loads: [&Loads; 2]) -> Option<(String, [f64; 2])> {
         let equal = unequal(loads, Loads::own_at).is_empty();
         let beside = unequal(loads, Loads::carried_at);
@@ -377,10 +377,12 @@ impl Loads {
         let lower = usize::from(carried[1] < carried[0]);
         let lost = loads[lower].own_at(at)? - carried[lower];
         let gap = carried[1 - lower] - carried[lower];
-        let here = |s: &&Shared| (&s.link, s.direction) == (&at.link, at.direction);
-        let mut places = loads[lower].each().flat_map(|l| &l.shared);
-        let displaced = places.find(here)?.foreground;
-        let gives_way = !loads[lower].open_loop && lost > gap / 2.0 && displaced > lost / 2.0;
+        let places = loads[lower].each();
+        let mut places = places.flat_map(|l| l.shared.iter().map(move |s| (l, s)));
+        let here = |s: &Shared| (&s.link, s.direction) == (&at.link, at.direction);
+        let (part, place) = places.find(|(_, s)| here(s))?;
+        let displaced = place.foreground > lost / 2.0 && !part.has_room(place.own);
+        let gives_way = !loads[lower].open_loop && lost > gap / 2.0 && displaced;
         gives_way.then_some((on, carried))
     }
 

@@ -282,6 +282,17 @@ fn a_directory_of_runs_of_another_format_is_cleared() {
     let later = text.replacen(&own, "\"format\": 999", 1);
     assert_ne!(text, later);
     std::fs::write(&manifest, later).unwrap();
+    let resumed = Options {
+        fresh: false,
+        ..options.clone()
+    };
+    let failure = run(&plan, &MadeUp::default(), &resumed, &|_| {}, &|| false).unwrap_err();
+    let error = failure.to_string();
+    let said = format!(
+        "manifest.json: there format 999, here format {}",
+        Manifest::FORMAT
+    );
+    assert!(error.contains(&said), "{error}");
     complete(&plan, &options);
 }
 
