@@ -343,13 +343,8 @@ impl Evidence {
 
     /// Assigns each door to a side by the name of its interface: those who send up are inside.
     fn named_doors(&self) -> Option<Vec<Option<bool>>> {
-        let side = |heading| match heading {
-            Heading::Up => Some(true),
-            Heading::Down => Some(false),
-            _ => None,
-        };
         // Packets of a door beyond the limit have no door at their hosts.
-        let sides: Vec<Option<bool>> = self.doors.iter().map(|d| side(d.1)).collect();
+        let sides: Vec<Option<bool>> = self.doors.iter().map(|d| named(d.1)).collect();
         let mask = |inside: bool| {
             let of = sides.iter().take(MOST_DOORS).enumerate();
             of.filter(|(_, s)| **s == Some(inside))
@@ -465,6 +460,10 @@ impl Evidence {
 
     /// Whether the sender and the receiver of a packet are inside, by its door or its stations.
     pub(crate) fn tell(&self, p: &Packet) -> [Option<bool>; 2] {
+        if self.basis == Basis::Named {
+            let side = named(p.heading);
+            return [side, side.map(|s| !s)];
+        }
         if !self.door_inside.is_empty() {
             let door = (p.interface, p.heading);
             let i = self.doors.iter().position(|&d| d == door);
@@ -478,6 +477,15 @@ impl Evidence {
             });
         }
         [None; 2]
+    }
+}
+
+/// The side of those who send in a direction that an interface is named after.
+fn named(heading: Heading) -> Option<bool> {
+    match heading {
+        Heading::Up => Some(true),
+        Heading::Down => Some(false),
+        _ => None,
     }
 }
 

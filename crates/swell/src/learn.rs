@@ -124,7 +124,8 @@ fn assumed(model: &Model, link_rtt: Dur, length: Dur) -> String {
     let link = match (link_rtt, apart(model)) {
         (Dur::ZERO, None) => String::new(),
         (Dur::ZERO, Some(apart)) => format!(
-            "no round trip of the tapped link itself is taken out of its hosts', the nearest of which are {:.1} ms apart: a              run adds that of its link; --link-rtt gives the tapped one's. ",
+            "none of the {:.1} ms between the nearest hosts left and right is the round trip of the tapped link itself, \
+             which a run would add again (--link-rtt says how much). ",
             apart.as_secs_f64() * 1e3
         ),
         (given, _) => format!("{given} of round trips are the tapped link's (--link-rtt). "),
@@ -132,7 +133,8 @@ fn assumed(model: &Model, link_rtt: Dur, length: Dur) -> String {
     let lasts = model.duration.as_secs_f64();
     let length = match length {
         Dur::ZERO => format!(
-            "The trace is taken to last from its first packet to its last, {lasts:.1} s; if the capture went on in silence,              --length gives its length"
+            "The trace is taken to last from its first packet to its last, {lasts:.1} s; if the capture went on in \
+             silence, --length gives its length"
         ),
         _ => format!("The capture lasted {lasts:.1} s (--length)"),
     };
