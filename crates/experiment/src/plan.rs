@@ -39,6 +39,8 @@ pub struct Plan {
     pub foreground_inputs: BTreeMap<String, Input>,
     /// The packet-delivery traces of the network, by the path in the resolved file.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
+    /// Whether another run of the same backgrounds has looked whether those with `energy` have it. It is not looked again.
+    pub energy_known: bool,
 }
 
 impl Plan {
@@ -181,6 +183,7 @@ impl Plan {
             inputs,
             foreground_inputs,
             deliveries,
+            energy_known: false,
         };
         imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
         match plan.unscalable() {

@@ -167,6 +167,9 @@ pub(crate) struct RunArgs {
     /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline. They answer nothing.
     #[arg(long, conflicts_with_all = ["fail_if", "junit"])]
     pub made_up: bool,
+    /// Do not look whether backgrounds with `energy` have it. For sweeps, in which an earlier batch of the same cell did.
+    #[arg(long, hide = true)]
+    pub energy_known: bool,
     #[command(flatten, next_help_heading = "Emulated runs")]
     pub emulation: EmulationArgs,
 }

@@ -40,6 +40,7 @@ mod model;
 mod remainder;
 mod reveal;
 mod schedule;
+mod sharing;
 mod thin;
 mod timeline;
 mod vary;

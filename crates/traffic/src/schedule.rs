@@ -9,9 +9,9 @@
 //!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
 //!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
-//! * *Lasting sessions* take at least half of the recording, and not more than all of it. They are users who are always there, and each is played
-//!   once at a time: with the same phase in every pass, and not before its predecessor has ended. So a slower
-//!   network does not multiply them.
+//! * *Lasting sessions* took at least half of the recording ([`Session::lasted`]). They are users who are always there. At
+//!   any time there is one copy of each: the next begins a pause after the end of its predecessor, which is the rest of
+//!   the recording. So a slower network does not multiply them, and a faster one does not leave gaps.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
 //!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
@@ -29,9 +29,8 @@ const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
 
-/// A session whose estimated course, without a network in between, is longer than the recording by more than one of this many parts
-/// is replayed more slowly than it was recorded. It would offer less than it did, if its copies waited.
-const LONGER: u64 = 20;
+/// A lasting session pauses for at least one of this many parts of the recording, in case that its copies are empty.
+const LEAST_REST: u64 = 1_000;
 
 /// Sessions of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,8 +39,9 @@ pub struct Schedule {
     pub starts: Vec<Start>,
     /// Sessions in progress when it begins.
     pub entered: Vec<Entered>,
-    /// By session of the model: whether it starts only after its predecessor of the same copy has ended.
-    pub lasting: Vec<bool>,
+    /// By session of the model: for lasting ones, the pause from the end of one until the next of the same copy begins.
+    /// What `starts` has of these is the first of each copy, which does not begin if one is in progress.
+    pub lasting: Vec<Option<Dur>>,
     /// Phase of the first copy in the first pass.
     pub phase: Dur,
 }
@@ -134,18 +134,7 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
-        let lasts = |course: &Groups| course.end * 2 >= model.duration;
-        let longest = model.duration + model.duration / LONGER;
-        schedule.lasting = (model.sessions.iter().zip(&times))
-            .map(|(s, t)| {
-                // Nothing is faster than an empty network, so only long courses need a second look.
-                lasts(t) && {
-                    let recorded = recorded(s, knobs.think);
-                    let course = Groups::of(model, &recorded, &Network::default());
-                    lasts(&course) && course.end <= longest
-                }
-            })
-            .collect();
+        schedule.lasting = lasting(model, knobs.think);
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
         let about: f64 = (model.sessions.iter().zip(&times))
             .map(|(s, t)| {
@@ -174,30 +163,43 @@ impl Schedule {
             let mut rng = Stream::indexed(seed, "schedule-cycle", pass);
             let chosen = appearances(model, &by_class, k, &mut rng);
             for copy in 0..chosen.first().map_or(0, |c| c.1) {
-                let phases = [circle.phase(copy, pass), circle.phase(copy, 0)];
+                let phase = circle.phase(copy, pass);
                 for &(session, _) in chosen.iter().take_while(|c| c.1 > copy) {
                     let lasting = schedule.lasting[session as usize];
-                    let phase = phases[usize::from(lasting)];
+                    if lasting.is_some() && pass > 0 {
+                        continue;
+                    }
                     let start = model.sessions[session as usize].start.as_nanos();
                     let turn = (start % circle.length + circle.length - phase) % circle.length;
                     // Cannot overflow, because the pass begins before the horizon.
                     let at = (pass * circle.length).saturating_add(turn);
                     let copy = copy as u32;
+                    let course = &times[session as usize];
+                    // The age at the beginning of the latest that began before it.
+                    let mut age = Dur::from_nanos(circle.length - turn);
+                    let mut at = at;
+                    if let Some(pause) = lasting {
+                        // The same place in course and pause over this network.
+                        let round = course.end + pause;
+                        let place = age.as_secs_f64() / model.duration.as_secs_f64();
+                        age = round.scale(place);
+                        if age >= course.end && knobs.phase.is_none() {
+                            at = round.saturating_sub(age).as_nanos();
+                        }
+                    }
                     if at < horizon.as_nanos() {
                         let at = Time::from_nanos(at);
                         schedule.starts.push(Start { at, session, copy });
                     }
                     if pass == 0 {
-                        let course = &times[session as usize];
-                        let mut age = Dur::from_nanos(circle.length - turn);
                         while age < course.end {
                             let which = (session, course);
                             (schedule.entered)
                                 .extend(Entered::at(model, which, copy, age, network));
-                            age += model.duration;
-                            if lasting {
+                            if lasting.is_some() {
                                 break;
                             }
+                            age += model.duration;
                         }
                     }
                 }
@@ -206,6 +208,22 @@ impl Schedule {
         schedule.starts.sort_unstable();
         Ok(schedule)
     }
+}
+
+/// For sessions that took at least half of the recording, the rest of it. `think` has been applied to think times. Without
+/// a record ([`Session::lasted`]), the estimated course over an empty network counts, unless it is longer than the recording.
+pub(crate) fn lasting(model: &Model, think: f64) -> Vec<Option<Dur>> {
+    let one = |s: &Session| {
+        let lasted = s.lasted.unwrap_or_else(|| {
+            let recorded = recorded(s, think);
+            Groups::of(model, &recorded, &Network::default()).end
+        });
+        let lasts =
+            lasted * 2 >= model.duration && (s.lasted.is_some() || lasted <= model.duration);
+        let rest = model.duration.saturating_sub(lasted);
+        lasts.then(|| rest.max(model.duration / LEAST_REST))
+    };
+    model.sessions.iter().map(one).collect()
 }
 
 /// The session with the think times of the recording: `factor` has been applied to them.

@@ -150,7 +150,8 @@ impl Found {
 
     /// Leaves it open where a program sends at a pace of its own.
     pub(super) fn paces_itself(&mut self, asked: &Asked, pairs: &Pairs<'_>) {
-        if let Some(reason) = paces_itself(asked, pairs) {
+        let reason = paces_itself(asked, pairs);
+        if let Some(reason) = reason.filter(|reason| !self.open.contains(reason)) {
             self.open.push(reason);
             self.remedy = Some(Remedy::Measure);
         }

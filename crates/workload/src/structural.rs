@@ -20,10 +20,10 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
-    /// By session of the model: whether a copy of it waits for its predecessor.
-    lasting: Vec<bool>,
-    /// Numbers of lasting sessions in progress, and of those that wait for them, by session and copy.
-    queues: BTreeMap<(u32, u32), [u32; 2]>,
+    /// By session of the model: for lasting ones, the pause until the next copy of it begins.
+    lasting: Vec<Option<Dur>>,
+    /// Numbers of lasting sessions in progress, by session and copy.
+    lasts: BTreeMap<(u32, u32), u32>,
     /// Sessions in progress at the beginning, and the remaining pause of each.
     entered: Vec<(Visit, Dur)>,
     /// Congestion windows of connections in progress at the beginning. Indexed by session of the model from `whole`
@@ -103,6 +103,7 @@ impl Structural {
                     weight: 0.0,
                     client: whole.client,
                     outside: whole.outside,
+                    lasted: None,
                     groups: vec![rest.clone()],
                 };
                 visit.then = Some((e.session, e.group));
@@ -118,7 +119,7 @@ impl Structural {
             starts: schedule.starts.clone(),
             next_start: 0,
             lasting: schedule.lasting.clone(),
-            queues: BTreeMap::new(),
+            lasts: BTreeMap::new(),
             entered,
             under_way,
             whole: sessions,
@@ -144,16 +145,17 @@ impl Structural {
             let v = self.begun;
             self.begun += 1;
             let session = visit.then.map_or(visit.session, |then| then.0);
-            if self.lasts(session) {
-                self.queues.entry((session, visit.copy)).or_default()[0] += 1;
+            if self.pause(session).is_some() {
+                *self.lasts.entry((session, visit.copy)).or_default() += 1;
             }
             self.visits.insert(v, visit);
             actions.push(Action::Timer(pause, GROUP | u64::from(v)));
         }
     }
 
-    fn lasts(&self, session: u32) -> bool {
-        self.lasting.get(session as usize) == Some(&true)
+    /// The pause after a lasting session; `None` for other sessions.
+    fn pause(&self, session: u32) -> Option<Dur> {
+        self.lasting.get(session as usize).copied().flatten()
     }
 
     fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -162,18 +164,18 @@ impl Structural {
         };
         self.next_start += 1;
         self.await_session(now, actions);
-        if self.lasts(session) {
-            let [playing, waiting] = self.queues.entry((session, copy)).or_default();
-            if *playing > 0 {
-                *waiting += 1;
+        if self.pause(session).is_some() {
+            // The first, unless one was in progress at the beginning.
+            if self.lasts.contains_key(&(session, copy)) {
                 return;
             }
-            *playing = 1;
+            self.lasts.insert((session, copy), 1);
         }
-        self.visit(session, copy, actions);
+        self.visit(session, copy, Dur::ZERO, actions);
     }
 
-    fn visit(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
+    /// A session begins after this pause.
+    fn visit(&mut self, session: u32, copy: u32, pause: Dur, actions: &mut Vec<Action>) {
         let v = self.begun;
         self.begun += 1;
         let visit = Visit {
@@ -190,7 +192,7 @@ impl Structural {
             .groups
             .first()
             .map_or(Dur::ZERO, |g| g.think);
-        actions.push(Action::Timer(first, GROUP | u64::from(v)));
+        actions.push(Action::Timer(pause + first, GROUP | u64::from(v)));
     }
 
     fn session(&self, session: u32) -> &Session {
@@ -248,24 +250,22 @@ impl Structural {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
             None => {
                 let copy = self.visits.remove(v).map(|ended| ended.copy);
-                if self.lasts(session)
-                    && let Some(copy) = copy
-                {
-                    self.succeed(session, copy, actions);
+                if let (Some(pause), Some(copy)) = (self.pause(session), copy) {
+                    self.succeed(session, copy, pause, actions);
                 }
             }
         }
     }
 
-    /// A lasting session has ended: the next that waits for it begins.
-    fn succeed(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
-        let Some([playing, waiting]) = self.queues.get_mut(&(session, copy)) else {
+    /// A lasting session has ended: the next begins after the pause.
+    fn succeed(&mut self, session: u32, copy: u32, pause: Dur, actions: &mut Vec<Action>) {
+        let Some(playing) = self.lasts.get_mut(&(session, copy)) else {
             return;
         };
         *playing = playing.saturating_sub(1);
-        if *playing == 0 && *waiting > 0 {
-            (*playing, *waiting) = (1, *waiting - 1);
-            self.visit(session, copy, actions);
+        if *playing == 0 {
+            *playing = 1;
+            self.visit(session, copy, pause, actions);
         }
     }
 

@@ -139,6 +139,7 @@ fn user(
         weight: 1.0,
         client: place,
         outside: false,
+        lasted: None,
         groups: vec![Group {
             think: Dur::ZERO,
             connections: exchanges.into_iter().map(connection).collect(),

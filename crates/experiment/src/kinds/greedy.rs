@@ -32,6 +32,9 @@ pub struct Greedy {
     /// How many, in each direction that they take.
     #[serde(default = "one")]
     pub connections: u32,
+    /// Which links it crosses. Before `direction`, which is its own here.
+    #[serde(flatten)]
+    pub route: Route,
     /// Which way their data flows; both at the same time by different connections.
     #[serde(default = "down")]
     pub direction: Directions,
@@ -62,9 +65,6 @@ pub struct Greedy {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
-    /// Which links it crosses.
-    #[serde(flatten)]
-    pub route: Route,
 }
 
 /// Delays of connections.

@@ -25,7 +25,6 @@ use crate::file::findings::Findings;
 use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;
-use crate::simulate::before::met;
 use crate::simulate::transport::tcp;
 use crate::store::{Measured, ModelFacts};
 
@@ -317,8 +316,7 @@ impl LearntTraffic {
     /// The model with its parameters applied, its schedule, and the network that the schedule assumes.
     fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
         let played = self.model.varied(&self.knobs, at.seed);
-        let offered = played.rates().map(|bps| bps * self.knobs.sessions);
-        let network = met(at.way, offered);
+        let network = Network::met(&played, &self.knobs, at.way.round_trip, at.way.bps());
         let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
             .map_err(|e| RunError::Failed(e.into()))?;
         let schedule = match self.cold {

@@ -332,7 +332,7 @@ impl Keys for Replay {
     fn route(&self) -> Route {
         Route {
             path: self.path.clone(),
-            reversed: false,
+            ..Route::default()
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Code, Dur, Rate, Warning};
+use swell_traffic::Network;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
@@ -24,7 +25,7 @@ use crate::file::findings::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::Measure;
-use crate::simulate::before::{met, steady};
+use crate::simulate::before::steady;
 use crate::simulate::transport::tcp;
 use crate::store::{Measured, ModelFacts};
 
@@ -251,7 +252,7 @@ impl Plays for SessionsTraffic {
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
         let (seed, access) = (at.seed, path(self.delay, self.access));
         let offered = (self.model).played_rates_between(&self.playback, Dur::ZERO, at.duration);
-        let mut network = met(at.way, offered);
+        let mut network = Network::shared(at.way.round_trip, at.way.bps(), offered);
         network.rtt += self.delay * 4;
         let (player, under_way) = match self.cold {
             true => (Player::new(plan, seed, Share::ALL), Vec::new()),

@@ -69,6 +69,7 @@ pub(super) fn world() -> Model {
             weight: 1.0,
             client: i,
             outside: i % 4 == 3,
+            lasted: None,
             groups: vec![Group {
                 think: Dur::ZERO,
                 connections: vec![Connection {

@@ -205,7 +205,7 @@ pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
         doubts.push(Warning::note(
             Code::UnevenSeeds,
             format!(
-                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
+                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what matches it has its mean over the seeds, unless it says match = \"per-seed\"",
                 mega(low),
                 mega(high),
             ),

@@ -207,11 +207,13 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
         &links,
         &format!("{PAGES}\npath = [\"b reversed\", \"a reversed\"]"),
     );
-    let [plain, turned, written] = [plain, turned, written].map(|file| run_of(&file, 0).1);
+    let up = over(&links, &format!("{PAGES}\ndirection = \"up\""));
+    let [plain, turned, written, up] = [plain, turned, written, up].map(|file| run_of(&file, 0).1);
     assert_eq!(format!("{turned:?}"), format!("{written:?}"));
+    assert_eq!(format!("{turned:?}"), format!("{up:?}"));
     let times = |o: &Observations| -> Vec<f64> { o.requests.iter().map(|r| r.last_byte).collect() };
     assert_eq!(times(&plain), times(&turned), "links are symmetric");
-    let up = |o: &Observations| {
+    let sent_up = |o: &Observations| {
         o.links
             .iter()
             .filter(|l| l.direction == Direction::Up)
@@ -219,10 +221,10 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
             .sum::<u64>()
     };
     assert!(
-        up(&turned) > 10 * up(&plain),
+        sent_up(&turned) > 10 * sent_up(&plain),
         "{} {}",
-        up(&turned),
-        up(&plain)
+        sent_up(&turned),
+        sent_up(&plain)
     );
 }
 
