@@ -277,16 +277,16 @@ impl<'p> Merged<'p> {
     /// The next packet of several files, or of one that has not been read yet.
     fn earliest(&mut self, packet: &mut Packet) -> bool {
         loop {
-            let mut i = 0;
-            while i < self.active.len() {
-                if self.active[i].head.is_some() || self.draw(i) {
-                    i += 1;
+            let mut at = 0;
+            while at < self.active.len() {
+                if self.active[at].head.is_some() || self.draw(at) {
+                    at += 1;
                 } else {
-                    self.end(i);
+                    self.end(at);
                 }
             }
             let heads = self.active.iter().enumerate();
-            let heads = heads.filter_map(|(i, f)| Some((f.head.as_ref()?.0, f.place, i)));
+            let heads = heads.filter_map(|(n, file)| Some((file.head.as_ref()?.0, file.place, n)));
             let Some((time, _, i)) = heads.min() else {
                 return false;
             };
