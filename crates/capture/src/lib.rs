@@ -90,7 +90,7 @@ mod writer;
 pub use counts::Counts;
 pub use dissect::{Frame, dissect};
 pub use error::{Error, Problem};
-pub use in_order::{InOrder, WINDOW};
+pub use in_order::{InOrder, Packets, WINDOW};
 pub use link::{Interface, LinkType};
 pub use packet::{Heading, Packet, Tcp, TcpOptions, Transport};
 pub use reader::{Format, Reader};

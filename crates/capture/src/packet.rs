@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The direction in which a packet passed its interface: from the direction bits of `epb_flags` in pcapng, or the
-/// packet type of Linux cooked captures.
+/// The direction in which a packet passed its interface: from the name of the interface or the direction bits of
+/// `epb_flags` in pcapng, or the packet type of Linux cooked captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heading {
     /// The file does not state it.
@@ -13,6 +13,11 @@ pub enum Heading {
     Inbound,
     /// It was sent.
     Outbound,
+    /// It crossed the link from left to right, from inside to outside: the interface is named `LINK/up`, as in packet
+    /// files of a run.
+    Up,
+    /// It crossed the link from right to left: the interface is named `LINK/down`.
+    Down,
 }
 
 /// A packet as the rest of the project sees it: time, lengths, addresses and transport header, without payload.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::Dur;
-use swell_capture::{Reader, WINDOW};
+use swell_capture::{InOrder, Packet, Reader};
 use swell_learn::Learner;
 
 use crate::model::AnyModel;
@@ -19,6 +19,7 @@ mod collect;
 mod counts;
 mod flows;
 mod ipfix;
+mod merged;
 mod models;
 mod options;
 mod packets;
@@ -32,16 +33,17 @@ pub use options::{Learnt, Level, Options, ReadAs, stem};
 pub use private::protect;
 pub use through::{Through, through};
 
+use merged::Merged;
 use options::{REPLAY, provenance};
 use source::{Opened, Progress};
 
-/// Learns one model from files of one link, in the order of their times; `-` is standard input. All hold packets or
-/// all hold flow records, as the first one does. A truncated or damaged file is used up to the damage, with a doubt
+/// Learns one model from files of one link; `-` is standard input. All hold packets or all hold flow records, as the first
+/// one does. Packets are taken in the order of their times, whichever file they are in. A truncated or damaged file is used up to the damage, with a doubt
 /// in the model. `progress` gets the number of bytes just read.
 ///
 /// # Errors
-/// If a file cannot be read, holds nothing to model or would be overwritten by the IPFIX file, or files are not in order
-/// or not of one kind.
+/// If a file cannot be read, holds nothing to model or would be overwritten by the IPFIX file, or files are not of one
+/// kind.
 pub fn learn(
     files: &[PathBuf],
     options: &Options,
@@ -107,8 +109,8 @@ fn not_wanted(name: &str, level: Level) -> Error {
     }
 }
 
-/// Reads traces, one after the other, into one model. A truncated or damaged trace is used up to the damage, with a
-/// doubt in the model.
+/// Reads traces of one link into one model, those that overlap in time merged. A truncated or damaged trace is used up to
+/// the damage, with a doubt in the model.
 fn of_packets(
     first: Opened,
     others: &[PathBuf],
@@ -116,39 +118,28 @@ fn of_packets(
     mut learner: Learner,
     options: &Options,
 ) -> Result<Learnt, Error> {
-    let (digest, length) = (options.digest, options.packets.length);
-    let mut read = Vec::new();
-    let mut digests = Vec::new();
-    // Time of the latest packet of all traces so far.
-    let mut latest: Option<i64> = None;
-    let mut next = Some(first);
-    let mut others = others.iter();
-    while let Some(file) = next.take() {
-        let named = file.name.clone();
-        let before = latest;
-        let mut beginning = true;
-        let was_read = packets::read(file, options.packets.apart, |packet| {
-            if std::mem::take(&mut beginning)
-                && before.is_some_and(|b| packet.time < b.saturating_sub(WINDOW))
-            {
-                let message = format!("{named} begins before the trace before it ends");
-                return Err(Error::usage(message)
-                    .hint("name the traces of one link in the order of their times"));
-            }
-            latest = latest.max(Some(packet.time));
-            learner.push(packet);
-            Ok(())
-        })?;
-        was_read.doubts.into_iter().for_each(|d| learner.doubt(d));
-        read.push(was_read.counts);
-        // The digest covers the whole file, even if the reader stopped early.
-        let sha256 = was_read.source.digest().map_err(Error::failed)?;
-        digests.extend(digest.then_some(sha256));
-        next = others
-            .next()
-            .map(|p| Opened::new(p, progress))
-            .transpose()?;
+    let length = options.packets.length;
+    let mut ended = Vec::new();
+    let mut files = Merged::new(first, others, progress)?;
+    while files.begin()? {
+        let mut ordered = InOrder::new(&mut files);
+        if options.packets.apart {
+            ordered = ordered.steady();
+        }
+        let mut packet = Packet::default();
+        while ordered.read_into(&mut packet).map_err(Error::failed)? {
+            learner.push(&packet);
+        }
+        let of_order = ordered.doubts();
+        let mut read = files.ended();
+        let of_files = read.iter_mut().flat_map(|f| std::mem::take(&mut f.doubts));
+        let doubts = of_files.chain(files.doubt()).chain(of_order);
+        doubts.for_each(|d| learner.doubt(d));
+        ended.extend(read);
     }
+    ended.sort_by_key(|f| f.place);
+    let (read, digests): (Vec<FileCounts>, Vec<String>) =
+        ended.into_iter().map(|f| (f.counts, f.sha256)).unzip();
     let mut model = learner.finish();
     // A trace of one packet has a microsecond.
     let span = model.duration.saturating_sub(Dur::from_micros(1));
@@ -162,7 +153,9 @@ fn of_packets(
     if model.sessions.is_empty() {
         return Err(nothing(&read));
     }
-    model.provenance.digests = digests;
+    if options.digest {
+        model.provenance.digests = digests;
+    }
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),
         files: read,

@@ -209,7 +209,7 @@ impl Inquiry {
 fn cut(from: &Path, to: &Path) -> Result<(), Failed> {
     let mut reader = Reader::open(from)?;
     let mut writer = Writer::create(to, "a tap")?;
-    for name in ["up", "down"] {
+    for name in ["tap/up", "tap/down"] {
         writer.interface(name, LinkType::RAW, 0)?;
     }
     let mut failed = None;

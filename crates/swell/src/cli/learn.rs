@@ -7,8 +7,8 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct LearnArgs {
-    /// Files of one link, in the order of their times; - for standard input. Packet traces: pcap, pcapng
-    /// or snoop. Flow records: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
+    /// Files of one link; - for standard input. Packet traces: pcap, pcapng or snoop; those that overlap in
+    /// time are merged. Flow records, in the order of their times: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
     /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed. Or flow-level
     /// models of pieces of a trace, to be merged; or Harpoon's configurations, client's and server's.
     #[arg(
