@@ -64,7 +64,8 @@ def test_underscores_in_a_grid_are_dots(here):
         def __init__(self):
             self.changes = []
 
-        def submit(self, fn, /, text, path, cwd, changes, place, token):
+        def submit(self, fn, /, text, path, cwd, changes, place, token, later):
+            assert not later
             self.changes.append((sorted(c for c in changes if c.startswith("run.")), pathlib.Path(place).name))
             raise concurrent.futures.BrokenExecutor
 
@@ -88,6 +89,26 @@ def test_sequential_stopping_ends_where_intervals_arenarrow(here):
         assert cell.replications >= 5
     # Only the width decides: some cells are narrow enough after five replications.
     assert sweep.replications < 4 * 12
+
+
+def test_the_energy_of_backgrounds_is_looked_at_once(here):
+    # A rate that often exceeds the link's: TCP waits, and does not have the energy.
+    text = """
+name = "full"
+network = { rate = "10Mbit", rtt = "40ms" }
+foreground = [{ name = "web", kind = "web", object = "100kB", think = "200ms" }]
+background = [
+    { name = "none", kind = "none" },
+    { name = "full", kind = "poisson", rate = "9800kbit", transport = "tcp", energy = { at = "1024ms", db = 20 } },
+]
+run = { replications = 1, warmup = "1s", duration = "21s" }
+"""
+    sweep = groundswell.sweep(text, {"network.delay": ["20ms"]}, output="sweep", until=0.001, most=6)
+    batches = sweep[0].directories
+    assert len(batches) == 2
+    codes = [[w["code"] for w in groundswell.Run(batch).manifest["warnings"]] for batch in batches]
+    assert ["energy-missed" in found for found in codes] == [True, False]
+    assert "energy-missed" in [doubt["code"] for doubt in sweep[0].verdict.raw["doubts"]]
 
 
 def test_sequential_stopping_takes_a_third_of_the_runs_of_a_fixed_number(here):

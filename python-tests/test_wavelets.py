@@ -47,8 +47,8 @@ def fractional_noise(hurst, n, rng):
     return np.fft.fft(np.sqrt(eigenvalues / (2 * n)) * z)[:n].real
 
 
-def interior_energies(samples, vanishing):
-    """(count, mean square) per octave of the coefficients whose filter lies inside the data.
+def interior_details(samples, vanishing):
+    """Per octave of the coefficients whose filter lies inside the data.
 
     Mode "zero" gives coefficient k the window of samples 2k+2-L .. 2k+1 of the padded series, so the first
     L/2 - 1 coefficients touch the border and the next (n - L)//2 + 1 do not. Approximations are cut the
@@ -60,9 +60,14 @@ def interior_energies(samples, vanishing):
     while len(samples) >= taps:
         approximation, detail = pywt.dwt(samples, wavelet, mode="zero")
         start, count = taps // 2 - 1, (len(samples) - taps) // 2 + 1
-        octaves.append((count, np.mean(detail[start : start + count] ** 2)))
+        octaves.append(detail[start : start + count])
         samples = approximation[start : start + count]
     return octaves
+
+
+def interior_energies(samples, vanishing):
+    """(count, mean square) per octave."""
+    return [(len(d), np.mean(d**2)) for d in interior_details(samples, vanishing)]
 
 
 SERIES = {
@@ -82,6 +87,17 @@ def test_energies(program, series, vanishing):
     assert [o["j"] for o in ours] == list(range(1, len(theirs) + 1))
     assert [o["n"] for o in ours] == [count for count, _ in theirs]
     np.testing.assert_allclose([o["energy"] for o in ours], [e for _, e in theirs], rtol=1e-9)
+
+
+@pytest.mark.parametrize("vanishing", [1, 3, 10])
+def test_coherence(program, vanishing):
+    rng = np.random.default_rng(2)
+    common = rng.pareto(1.5, 3001)
+    x, y = common + rng.standard_normal(3001), 1500 * (common + rng.pareto(1.5, 3001))
+    ours = program("coherence", vanishing, samples=np.r_[x, y])
+    details = [interior_details(series, vanishing) for series in (x, y)]
+    theirs = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(*details)]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 1000])

@@ -164,6 +164,8 @@ def learn(
             "`swell learn` writes them; a model is a .json or .json.zst file",
             2,
         )
+    if options.get("through"):
+        raise UsageError("through: three models are none to return", "`swell learn --through` writes them to a directory", 2)
     with _progress.shown(progress) as report:
         arguments = ["learn", *files, "--output", os.fspath(output), "--json", *_options(options)]
         learnt: dict[str, Any] = _process.call(arguments, progress=report).json()

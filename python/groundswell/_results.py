@@ -25,6 +25,7 @@ TABLES = ("requests", "bins", "scales", "flows", "links")
 """Tables that every run has."""
 
 KEPT = {
+    "coherence": "several links ([[links]])",
     "waits": "run.keep.waits = true",
     "delays": 'a foreground of datagrams, such as kind = "cbr"',
     "synchrony": "run.keep.synchrony = true",
@@ -300,6 +301,11 @@ class Run:
     def delays(self) -> Frame:
         """One-way delays of the foreground's datagrams."""
         return self.table("delays")
+
+    @property
+    def coherence(self) -> Frame:
+        """What neighbouring links have in common, at each timescale."""
+        return self.table("coherence")
 
     @property
     def synchrony(self) -> Frame:

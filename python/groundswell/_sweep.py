@@ -327,7 +327,8 @@ def _drive(
         sets = {**cell.settings, "run.seed": seed, "run.replications": count}
         place = str(directory / cell.name / f"seeds-{seed}-{seed + count - 1}")
         try:
-            future = pool.submit(work, job.text, job.path, job.cwd, assignments(sets), place, job.token)
+            later = seed > plan.first(cell.settings)[0]
+            future = pool.submit(work, job.text, job.path, job.cwd, assignments(sets), place, job.token, later)
         except concurrent.futures.BrokenExecutor as error:
             # No worker is left to run it.
             cell.error = error

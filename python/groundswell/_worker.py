@@ -92,14 +92,21 @@ def _tidy() -> Generator[Callable[[], bool], None, None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
-def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:
-    """The task of a worker: runs a batch. Returns its path."""
+def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str, later: bool = False) -> str:
+    """The task of a worker: runs a batch. Returns its path. `later` says that it has other seeds than a batch before it."""
     with _tidy() as interrupted:
-        return _run(text, path, cwd, changes, place, token, interrupted)
+        return _run(text, path, cwd, changes, place, token, later, interrupted)
 
 
 def _run(
-    text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str, interrupted: Callable[[], bool]
+    text: str,
+    path: str | None,
+    cwd: str,
+    changes: Sequence[str],
+    place: str,
+    token: str,
+    later: bool,
+    interrupted: Callable[[], bool],
 ) -> str:
     """Runs a batch in a temporary directory and renames that when complete. Returns the final path.
 
@@ -119,6 +126,9 @@ def _run(
         if path is not None and Source.of(path).text != text:
             raise UsageError(f"{path} has changed since the sweep began", "name another output for the new text", 2)
         arguments = ["run", path or "-", "--json", "--threads", "1", "--resume", "--output", str(output)]
+        if later:
+            # The first batch of a cell says whether its backgrounds have the energy that they were asked for.
+            arguments.append("--energy-known")
         for change in changes:
             arguments += ["--set", change]
         _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)

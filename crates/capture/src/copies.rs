@@ -254,8 +254,8 @@ impl Copies {
         }
         if self.elsewhere > 0 {
             text.push(format!(
-                "{} of {packets} packets ({:.0} %) were captured on a second interface, too, or belong to flows that \
-                 were: only those of the first in the file are used",
+                "{} of {packets} packets ({:.0} %) were captured on a second interface or in a second file, too, \
+                 or belong to flows that were: only those of the first are used",
                 self.elsewhere,
                 share(self.elsewhere)
             ));

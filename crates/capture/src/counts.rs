@@ -1,49 +1,8 @@
 //! Counts of what was read and of what was lost on the way.
 
+use crate::skip::Skip;
 use crate::{Frame, LinkType, Packet, Transport};
 use std::collections::BTreeMap;
-
-/// Why a record yielded no packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Skip {
-    /// A link type this crate does not decode.
-    UnsupportedLink,
-    /// The frame carries something other than IPv4 or IPv6.
-    NotIp,
-    /// The captured bytes end inside the link layer header.
-    ShortLink,
-    /// The captured bytes end inside the IP header.
-    ShortIp,
-    /// The IP header contradicts itself or the link layer.
-    BadIp,
-    /// The record itself is invalid: its interface was never described, or it claims more bytes than its block holds.
-    BadRecord,
-}
-
-impl Skip {
-    /// Every reason, in the order of their numbers.
-    pub const ALL: [Skip; 6] = [
-        Skip::UnsupportedLink,
-        Skip::NotIp,
-        Skip::ShortLink,
-        Skip::ShortIp,
-        Skip::BadIp,
-        Skip::BadRecord,
-    ];
-
-    /// The reason in words, for a table.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Skip::UnsupportedLink => "unsupported link type",
-            Skip::NotIp => "not IP",
-            Skip::ShortLink => "captured bytes end inside the link layer header",
-            Skip::ShortIp => "captured bytes end inside the IP header",
-            Skip::BadIp => "bad IP header",
-            Skip::BadRecord => "bad capture record",
-        }
-    }
-}
 
 /// Counts over a trace, valid after every packet and after an error.
 ///

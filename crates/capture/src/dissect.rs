@@ -1,10 +1,10 @@
 //! Decodes captured frames into [`Packet`]s.
 
-use crate::counts::Skip;
 use crate::link::{self, Network};
+use crate::skip::Skip;
 use crate::transport::{self, Payload};
 use crate::{Heading, LinkType, Packet, Transport};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A record of a capture: the bytes of a frame, with its time and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +33,10 @@ pub struct Frame<'a> {
 /// The reason why the frame holds no usable IP packet.
 #[inline]
 pub fn dissect(frame: &Frame<'_>) -> Result<Packet, Skip> {
-    let mut packet = BLANK;
+    let mut packet = Packet::BLANK;
     dissect_into(frame, &mut packet)?;
     Ok(packet)
 }
-
-/// A packet without any information.
-pub(crate) const BLANK: Packet = Packet {
-    time: 0,
-    wire_len: 0,
-    captured_len: 0,
-    ip_len: 0,
-    interface: 0,
-    heading: Heading::Unknown,
-    stations: [0; 2],
-    src: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-    dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-    ttl: 0,
-    ecn: 0,
-    fragment: 0,
-    mark: 0,
-    transport: Transport::Fragment,
-};
 
 /// Like [`dissect`], but writes the packet to its final place. Moving a packet right after it was written field by
 /// field stalls the processor. After an error the contents of `packet` are meaningless.

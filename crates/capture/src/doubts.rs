@@ -1,6 +1,7 @@
 //! Warnings about a capture that accompany results.
 
-use crate::counts::{Counts, Skip};
+use crate::counts::Counts;
+use crate::skip::Skip;
 use swell_base::{Code, Warning};
 
 impl Counts {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::io;
 
-/// A trace could not be read further. Everything that was read before stays valid.
+/// A trace, or a file of flow records, could not be read further. Everything that was read before stays valid.
 ///
 /// Displayed as one sentence for the user: file, byte offset, packet number, reason, and how much was read before.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error<P = Problem> {
     /// The file as the user named it, if it has a name.
     pub file: Option<Box<str>>,
     /// Byte offset of the record that could not be read, from the beginning of the data. For compressed input this
@@ -15,10 +15,10 @@ pub struct Error {
     pub offset: u64,
     /// Whether `offset` counts bytes after decompression.
     pub uncompressed: bool,
-    /// Packet records that were read before.
+    /// Records that were read before: of packets, or of flows.
     pub records: u64,
     /// The reason.
-    pub problem: Problem,
+    pub problem: P,
 }
 
 /// What is wrong with a file.
@@ -117,30 +117,50 @@ fn looks(like: &Option<&'static str>) -> String {
     like.map_or(String::new(), |l| format!(": looks like {l}"))
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Problem {
+    /// Whether the problem, met at `offset`, concerns the whole file: an offset would only confuse.
+    pub(crate) fn is_of_all(&self, offset: u64) -> bool {
+        match self {
+            Problem::Empty | Problem::NotACapture(_) | Problem::Open(_) => true,
+            Problem::Read(_) => offset == 0,
+            _ => false,
+        }
+    }
+}
+
+impl<P: fmt::Display> Error<P> {
+    /// Writes the sentence. `at` follows the offset, which is left out if the problem concerns the whole file; records
+    /// are called `record`.
+    pub(crate) fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        of_all: bool,
+        at: &str,
+        record: &str,
+    ) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{file}: ")?;
         }
-        // These problems concern the whole file, so an offset would only confuse.
-        let whole = match self.problem {
-            Problem::Empty | Problem::NotACapture(_) | Problem::Open(_) => true,
-            Problem::Read(_) => self.offset == 0,
-            _ => false,
-        };
-        if whole {
+        if of_all {
             return write!(f, "{}", self.problem);
         }
         write!(f, "at byte {}", self.offset)?;
         if self.uncompressed {
             f.write_str(" of the uncompressed data")?;
         }
-        write!(f, " (packet {}): {}; ", self.records + 1, self.problem)?;
+        write!(f, "{at}: {}; ", self.problem)?;
         match self.records {
-            0 => f.write_str("no packet was read before"),
-            1 => f.write_str("the packet before it was read"),
-            n => write!(f, "the {n} packets before it were read"),
+            0 => write!(f, "no {record} was read before"),
+            1 => write!(f, "the {record} before it was read"),
+            n => write!(f, "the {n} {record}s before it were read"),
         }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = format!(" (packet {})", self.records + 1);
+        self.write(f, self.problem.is_of_all(self.offset), &at, "packet")
     }
 }
 

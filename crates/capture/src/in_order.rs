@@ -20,6 +20,29 @@ const MOST: usize = 1 << 17;
 /// After this many packets in order at the beginning, none are held back until one is out of order.
 const CALM: u32 = 1 << 16;
 
+/// Where [`InOrder`] takes packets from: a [`Reader`], or several of them merged.
+pub trait Packets {
+    /// Overwrites `packet` with the next one; false at the end. After the end or an error, it returns the end again.
+    ///
+    /// # Errors
+    /// As [`Reader::next_packet`].
+    fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error>;
+}
+
+impl Packets for Reader<'_> {
+    #[inline]
+    fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error> {
+        Reader::read_into(self, packet)
+    }
+}
+
+impl<S: Packets> Packets for &mut S {
+    #[inline]
+    fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error> {
+        (**self).read_into(packet)
+    }
+}
+
 /// Reads a trace packet by packet in the order of their times.
 ///
 /// Packets stamped up to 300 ms earlier than one before them are put in order. A larger step back is left as it is: the
@@ -31,8 +54,8 @@ const CALM: u32 = 1 << 16;
 ///
 /// Memory use is bounded. Another trace that is in order passes without being held back, except for its beginning.
 #[derive(Debug)]
-pub struct InOrder<'a> {
-    reader: Reader<'a>,
+pub struct InOrder<S> {
+    reader: S,
     opening: VecDeque<Packet>,
     opened: bool,
     copies: Copies,
@@ -59,9 +82,9 @@ pub struct InOrder<'a> {
     copied: u64,
 }
 
-impl<'a> InOrder<'a> {
+impl<S: Packets> InOrder<S> {
     /// Takes the packets of this reader.
-    pub fn new(reader: Reader<'a>) -> InOrder<'a> {
+    pub fn new(reader: S) -> InOrder<S> {
         InOrder {
             reader,
             opening: VecDeque::new(),
@@ -87,7 +110,7 @@ impl<'a> InOrder<'a> {
     /// Holds packets back from beginning to end, so that the place of a packet depends on no packet more than 300 ms away:
     /// what is learnt of one session then depends on no other's packets.
     #[must_use]
-    pub fn steady(mut self) -> InOrder<'a> {
+    pub fn steady(mut self) -> InOrder<S> {
         self.steady = true;
         self
     }
@@ -264,7 +287,7 @@ impl<'a> InOrder<'a> {
     }
 
     /// The reader. Its counts may be ahead of the packets that were returned.
-    pub fn reader(&self) -> &Reader<'a> {
+    pub fn reader(&self) -> &S {
         &self.reader
     }
 

@@ -1,7 +1,7 @@
 //! Link layers: from the first byte of a frame to the first byte of an IP packet.
 
 use crate::Heading;
-use crate::counts::Skip;
+use crate::skip::Skip;
 use std::fmt;
 
 /// A link-layer type, by its number in pcap and pcapng files (the tcpdump.org registry,
@@ -91,6 +91,17 @@ impl LinkType {
             _ => return None,
         })
     }
+}
+
+/// An interface on which packets were captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its link type.
+    pub link: LinkType,
+    /// Its snap length in bytes, as the file states it; 0 if the file states none.
+    pub snaplen: u32,
+    /// Resolution of its times in ticks per second, if that is an integer.
+    pub ticks_per_second: Option<u64>,
 }
 
 impl fmt::Display for LinkType {

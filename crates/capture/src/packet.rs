@@ -1,10 +1,9 @@
 //! The decoded headers of a captured packet, without its link layer.
 
-use crate::dissect::BLANK;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-/// The direction in which a packet passed its interface: from the direction bits of `epb_flags` in pcapng, or the
-/// packet type of Linux cooked captures.
+/// The direction in which a packet passed its interface: from the name of the interface or the direction bits of
+/// `epb_flags` in pcapng, or the packet type of Linux cooked captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heading {
     /// The file does not state it.
@@ -14,6 +13,11 @@ pub enum Heading {
     Inbound,
     /// It was sent.
     Outbound,
+    /// It crossed the link from left to right, from inside to outside: the interface is named `LINK/up`, as in packet
+    /// files of a run.
+    Up,
+    /// It crossed the link from right to left: the interface is named `LINK/down`.
+    Down,
 }
 
 /// A packet as the rest of the project sees it: time, lengths, addresses and transport header, without payload.
@@ -53,10 +57,30 @@ pub struct Packet {
     pub transport: Transport,
 }
 
+impl Packet {
+    /// A packet without any information.
+    pub(crate) const BLANK: Packet = Packet {
+        time: 0,
+        wire_len: 0,
+        captured_len: 0,
+        ip_len: 0,
+        interface: 0,
+        heading: Heading::Unknown,
+        stations: [0; 2],
+        src: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        ttl: 0,
+        ecn: 0,
+        fragment: 0,
+        mark: 0,
+        transport: Transport::Fragment,
+    };
+}
+
 impl Default for Packet {
     /// All zeros, with the transport of a fragment: a buffer for [`Reader::read_into`](crate::Reader::read_into).
     fn default() -> Packet {
-        BLANK
+        Packet::BLANK
     }
 }
 

@@ -2,8 +2,9 @@
 //! own link type, snap length and time resolution.
 
 use crate::bytes::Endian;
-use crate::counts::{Counts, Skip};
+use crate::counts::Counts;
 use crate::error::Problem;
+use crate::skip::Skip;
 use crate::window::Window;
 use crate::{Frame, Heading, Interface, LinkType};
 
@@ -14,6 +15,9 @@ const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// The option with the name of an interface (section 4.2).
+pub(crate) const NAME: u16 = 2;
 
 /// Largest block that is accepted: libpcap's limit for pcapng blocks.
 const MOST: u32 = 16 << 20;
@@ -76,6 +80,8 @@ struct Clocked {
     resolution: Resolution,
     /// `if_tsoffset` in nanoseconds.
     offset: i64,
+    /// The direction of all its packets, if its name states one.
+    way: Option<Heading>,
 }
 
 /// State of a pcapng file being read.
@@ -211,7 +217,7 @@ impl Pcapng {
                 time,
                 // Numbers of interfaces restart in every section; there are at most 2^16 in all.
                 interface: self.earlier as u32 + located.interface,
-                heading: located.heading,
+                heading: interface.way.unwrap_or(located.heading),
                 link: interface.link,
                 wire_len: located.wire_len,
                 data,
@@ -256,6 +262,7 @@ impl Pcapng {
         // Microseconds by default.
         let mut resolution = Resolution::from_option(6);
         let mut offset = 0i64;
+        let mut way = None;
         let mut at = 16;
         while let (Some(code), Some(len)) = (
             self.endian.u16_at(body, at),
@@ -266,6 +273,7 @@ impl Pcapng {
             };
             match (code, value) {
                 (0, _) => break,
+                (NAME, name) => way = named(name),
                 (9, &[tsresol]) => resolution = Resolution::from_option(tsresol),
                 (14, value) => {
                     if let Ok(bytes) = value.try_into() {
@@ -284,6 +292,7 @@ impl Pcapng {
             snaplen,
             resolution,
             offset,
+            way,
         });
         all.push(Interface {
             link,
@@ -394,6 +403,17 @@ impl Pcapng {
                 to: 12,
             },
         )
+    }
+}
+
+/// The direction that the name of an interface states. No interface of Linux has a slash in its name.
+fn named(name: &[u8]) -> Option<Heading> {
+    if name.ends_with(b"/up") {
+        Some(Heading::Up)
+    } else if name.ends_with(b"/down") {
+        Some(Heading::Down)
+    } else {
+        None
     }
 }
 

@@ -1,29 +1,19 @@
 //! Reads a trace from its first byte to its last.
 
-use crate::counts::{Counts, Skip};
-use crate::dissect::{BLANK, dissect_into};
+use crate::counts::Counts;
+use crate::dissect::dissect_into;
 use crate::error::{Error, Problem};
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
+use crate::skip::Skip;
 use crate::snoop::{self, Snoop};
 use crate::source::{self, Compression};
 use crate::window::{CHUNK, Window};
-use crate::{Frame, LinkType, Packet, foreign};
+use crate::{Frame, Interface, LinkType, Packet, foreign};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-
-/// An interface on which packets were captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// Its link type.
-    pub link: LinkType,
-    /// Its snap length in bytes, as the file states it; 0 if the file states none.
-    pub snaplen: u32,
-    /// Resolution of its times in ticks per second, if that is an integer.
-    pub ticks_per_second: Option<u64>,
-}
 
 /// The file format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +139,7 @@ impl<'a> Reader<'a> {
     /// After an error the trace is over (`None`).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
-        let mut packet = BLANK;
+        let mut packet = Packet::BLANK;
         Ok(self.read_into(&mut packet)?.then_some(packet))
     }
 

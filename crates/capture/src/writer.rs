@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::pcapng::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, SECTION_HEADER};
+use crate::pcapng::{
+    BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, NAME as INTERFACE_NAME, SECTION_HEADER,
+};
 use crate::{Heading, LinkType};
 
 /// Nanoseconds: `if_tsresol` as a negative power of ten.
@@ -13,7 +15,6 @@ const NANOSECONDS: u8 = 9;
 // Option codes, by block (sections 4.1, 4.2 and 4.3).
 const END_OF_OPTIONS: u16 = 0;
 const SECTION_USER_APPLICATION: u16 = 4;
-const INTERFACE_NAME: u16 = 2;
 const INTERFACE_RESOLUTION: u16 = 9;
 const PACKET_FLAGS: u16 = 2;
 
@@ -174,7 +175,8 @@ impl<W: Write> Writer<W> {
         self.word(record.wire_len);
         self.padded(&record.data[..kept]);
         match record.heading {
-            Heading::Unknown => {}
+            // The interface's name states these.
+            Heading::Unknown | Heading::Up | Heading::Down => {}
             Heading::Inbound => self.option(PACKET_FLAGS, &1u32.to_le_bytes()),
             Heading::Outbound => self.option(PACKET_FLAGS, &2u32.to_le_bytes()),
         }

@@ -79,7 +79,7 @@ impl Packets {
         let own = address(host as u16 + 1);
         let (to, from) = match heading {
             Heading::Inbound => (own, ROUTER),
-            Heading::Outbound | Heading::Unknown => (ROUTER, own),
+            _ => (ROUTER, own),
         };
         let six = parts[0].first().is_some_and(|b| b >> 4 == 6);
         self.whole.clear();

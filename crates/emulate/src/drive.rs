@@ -24,7 +24,7 @@ use super::clock::Clock;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::load::{Load, Urgency, waited_for_processor};
-use super::pace::Gathering;
+use super::pace::{Gathering, Oversleep};
 use super::pool::Pool;
 use super::table::Table;
 use super::tracker::{Tracked, Tracker};
@@ -57,6 +57,7 @@ pub struct Emulation {
     inside: Inside,
     load: Load,
     gathering: Gathering,
+    oversleep: Oversleep,
     /// Packets that were read and wait for earlier packets of other hosts.
     staged: Vec<Staged>,
     /// Buffers of processed packets, for reuse.
@@ -197,6 +198,7 @@ impl Emulation {
             inside,
             load: Load::starting(monotonic()),
             gathering: Gathering::new(options.pace, options.crossing),
+            oversleep: Oversleep::default(),
             staged: Vec::new(),
             spare: Vec::new(),
             bridge: None,

@@ -8,8 +8,7 @@ use swell_base::{Direction, Dur, derived};
 use swell_path::Deliveries;
 
 pub use crate::error::RunError;
-use crate::exporter::Exporter;
-use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
+use crate::file::{Change, Hop, Keep, Link, Queue, Stack, narrowest, queues};
 pub use crate::kinds::Offered;
 use crate::kinds::{Machine, PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
@@ -160,7 +159,7 @@ pub struct MeasuredRates {
 }
 
 /// The full specification of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RunSpec {
     /// Identifies the run. Random streams derive from its seed.
     pub cell: Cell,
@@ -182,22 +181,10 @@ pub struct RunSpec {
     pub bins: Dur,
     /// The TCP implementation for the background, if the backend has a choice.
     pub background_stack: Stack,
-    /// Whether to fill the table `flows`.
-    pub flows: bool,
-    /// Whether to fill the table `waits`.
-    pub waits: bool,
+    /// Which large results to keep. Packets are kept if there is a file for them.
+    pub keep: Keep,
     /// Whether to fill the table `delays`.
     pub delays: bool,
-    /// Whether to fill the table `synchrony`.
-    pub synchrony: bool,
-    /// Whether to fill the table `waterfall`.
-    pub waterfall: bool,
-    /// Whether to fill the table `rtts`.
-    pub rtts: bool,
-    /// Whether to fill the table `gaps`.
-    pub gaps: bool,
-    /// Flow exporters on the links.
-    pub records: Option<Exporter>,
     /// File for the packets that arrive at links; `None` to keep no packets.
     pub packets: Option<PathBuf>,
     /// An existing directory for files that the run writes in addition to its tables.
@@ -296,7 +283,7 @@ impl RunSpec {
     pub fn over_sockets(&self) -> Option<Machine> {
         let own = self.foreground.as_ref()?;
         let mut parts = self.parts(Role::Foreground).into_iter();
-        let (setting, part) = parts.find(|(_, part)| *part == own)?;
+        let (setting, part) = parts.find(|(_, part)| std::ptr::eq(*part, own))?;
         part.over_sockets(&Setting {
             warmup: Dur::ZERO,
             ..setting

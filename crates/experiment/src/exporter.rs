@@ -14,8 +14,7 @@ use swell_capture::flow::{FlowRecord, IpfixWriter, Metering, MeteringProcess, Pa
 use swell_world::{Parties, Tap};
 
 use crate::file::findings::Findings;
-use crate::packets::headers::Headers;
-use crate::packets::{Source, beside};
+use crate::packets::{SharedHeaders, beside};
 
 /// Width of the bins in which an exporter counts bytes.
 pub const BIN: Dur = Dur::from_millis(1);
@@ -120,16 +119,20 @@ pub(crate) struct Exporting {
 struct State {
     metering: MeteringProcess,
     done: Vec<FlowRecord>,
-    headers: Headers,
+    headers: SharedHeaders,
     /// By workload, connection and direction.
     flows: BTreeMap<(u32, u32, bool), TrueFlow>,
     bytes: Vec<u32>,
 }
 
 impl Exporting {
-    /// An exporter on a link. `sources` are the workloads by their numbers in the world; `seed` selects the sampled
-    /// packets.
-    pub fn new(settings: &Exporter, link: &Arc<str>, sources: Vec<Source>, seed: u64) -> Exporting {
+    /// An exporter on a link. `seed` selects the sampled packets.
+    pub fn new(
+        settings: &Exporter,
+        link: &Arc<str>,
+        headers: SharedHeaders,
+        seed: u64,
+    ) -> Exporting {
         let metering = Metering {
             active_timeout: settings.active,
             inactive_timeout: settings.inactive,
@@ -144,7 +147,7 @@ impl Exporting {
             state: Arc::new(Mutex::new(State {
                 metering: MeteringProcess::new(metering),
                 done: Vec::new(),
-                headers: Headers::new(sources, seed),
+                headers,
                 flows: BTreeMap::new(),
                 bytes: Vec::new(),
             })),
@@ -170,7 +173,10 @@ impl Tap for Exporting {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
-        let (network, transport) = state.headers.describe(at, parties, to_server, packet);
+        let (network, transport) = state
+            .headers
+            .lock()
+            .describe(at, parties, to_server, packet);
         let (ports, protocol, flags) = match transport {
             Transport::Tcp(tcp) => ([tcp.src_port, tcp.dst_port], 6, Some(packet.seg.flags.0)),
             Transport::Udp {

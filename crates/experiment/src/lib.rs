@@ -35,6 +35,7 @@
 
 pub mod backend;
 pub mod bundled;
+mod captures;
 mod error;
 pub mod exporter;
 pub mod fidelity;

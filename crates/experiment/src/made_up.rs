@@ -229,7 +229,7 @@ fn observe(spec: &RunSpec) -> Observations {
             });
         }
     }
-    if spec.flows && load[1] > 0.0 {
+    if spec.keep.flows && load[1] > 0.0 {
         for i in 0..20 {
             let start = rng.uniform() * end;
             observed.flows.push(Flow {

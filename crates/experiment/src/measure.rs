@@ -2,7 +2,7 @@
 //!
 //! The verdict, the report and thresholds see an application only through its measures. Each kind of traffic names the
 //! measures that derive from the tables `requests`, `links` and `waits`
-//! ([`Part::measures`](crate::kinds::Part::measures)). Values that a program reports itself are [`MeasureSample`]s; the
+//! ([`Keys::measures`](crate::kinds::Keys::measures)). Values that a program reports itself are [`MeasureSample`]s; the
 //! experiment file defines their measures (`[[foreground.reported]]`).
 
 use std::borrow::Cow;
@@ -154,12 +154,8 @@ pub struct Reported {
     pub floor: f64,
     /// Whether the question is about this measure. Of many measures some differ by chance, which costs all of them
     /// power; primary ones pay for themselves only. The others may still decide, where they are clear.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::file::is_default")]
     pub primary: bool,
-}
-
-fn is_false(x: &bool) -> bool {
-    !x
 }
 
 fn is_zero(x: &f64) -> bool {

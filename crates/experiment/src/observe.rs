@@ -30,6 +30,8 @@ pub struct Observations {
     pub bins: Vec<Bin>,
     /// Table `scales`: wavelet energies of the links' arrivals.
     pub scales: Vec<Scale>,
+    /// Table `coherence`: what links that follow each other on a path have in common, where there are several.
+    pub coherence: Vec<Coherence>,
     /// Table `flows`: background connections, and those of a foreground of packets.
     pub flows: Vec<Flow>,
     /// Table `links`: totals of the links after warm-up.
@@ -65,6 +67,7 @@ impl Observations {
         self.bins.retain(|row| &*row.link == link);
         self.scales.retain(|row| &*row.link == link);
         self.links.retain(|row| &*row.link == link);
+        self.coherence.clear();
         self.waits.retain(|row| &*row.link == link);
         self.parts.retain(|row| &*row.link == link);
         self.synchrony.retain(|row| &*row.link == link);
@@ -287,6 +290,31 @@ pub struct Scale {
     pub n: u64,
     /// Mean squared wavelet coefficient.
     pub energy: f64,
+}
+
+/// What the arrivals at two links, one behind the other on a path, have in common at one octave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coherence {
+    /// Name of the first link.
+    pub link: Arc<str>,
+    /// Direction on it.
+    pub direction: Direction,
+    /// Name of the link behind it on the path.
+    pub next: Arc<str>,
+    /// Direction on that one.
+    pub next_direction: Direction,
+    /// "background" or "all".
+    pub traffic: String,
+    /// Octave j, from 1: timescale is 2^j bins.
+    pub octave: u32,
+    /// Timescale in seconds: 2^j times the bin width.
+    pub timescale: f64,
+    /// Pairs of wavelet coefficients behind it.
+    pub n: u64,
+    /// Correlation of the coefficients.
+    pub correlation: f64,
+    /// Its square.
+    pub coherence: f64,
 }
 
 /// A background connection or datagram flow, or one of a foreground of packets.

@@ -2,6 +2,7 @@
 
 pub(crate) mod before;
 mod build;
+mod coherence;
 mod observe;
 mod round_trips;
 pub mod stage;

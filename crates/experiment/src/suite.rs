@@ -68,7 +68,7 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
         };
         if information > Information::Nothing {
             if there.is_none() {
-                for key in ["path", "reversed", "active"] {
+                for key in ["path", "reversed", "direction", "active"] {
                     if let Some(value) = own.get(key) {
                         table.insert(key.into(), value.clone());
                     }

@@ -70,7 +70,7 @@ fn draws_offer_the_model_s_load_in_their_first_seconds_and_in_their_last() {
         // Until the standard errors are small.
         for seed in 0..300 {
             let drawn = Schedule::draw(&model, &knobs, seed, horizon, &network()).unwrap();
-            let rate = drawn.rates(&model, &network())[1] * sessions;
+            let rate = drawn.rates(&model)[1] * sessions;
             for (part, &(from, to)) in seen.iter_mut().zip(&parts) {
                 part.push(drawn.volume(&model, &network(), from, to)[1] * 0.8 / rate);
             }

@@ -183,7 +183,9 @@ impl Statistics {
             let gave_up = matches!(error, Errno::CONNRESET | Errno::TIMEDOUT);
             let waited = match gave_up && c.limited > 0 {
                 false => "",
-                true => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
+                true => {
+                    "; the other end is gone, or this agent's limit (`agent-limit`) kept them waiting"
+                }
             };
             let text = format!("transfers failed: {error}{}{waited}", hint(error));
             say(times, Code::TransfersFailed, text);

@@ -24,6 +24,11 @@ const BUFFER: usize = 4 << 20;
 const LINGER: Dur = Dur::from_millis(500);
 /// How much longer to wait if none of a source's requests was answered: the path may be longer than that.
 const PATIENCE: Dur = Dur::from_secs(1);
+/// A precise thread spins until an exchange that is due within this time: a round of the loop takes longer, and both
+/// exchanges would leave in a burst after it.
+const SOON: Dur = Dur::from_micros(20);
+/// Most such exchanges in a row, so that a dense source does not keep connections waiting.
+const IN_A_ROW: usize = 8;
 
 impl Worker {
     /// Changes the number of running sources by the factor `growth`: ends some, or begins copies of those that the traffic
@@ -136,19 +141,37 @@ impl Worker {
         self.queue.push(at, Wake::Exchange(token));
     }
 
-    /// Sends a source's exchange that is due, and later ones that are due by now.
+    /// Sends a source's exchange that is due, later ones that are due by now, and, if the thread is precise, those that
+    /// follow so closely that other work would make them late.
     pub fn exchanges_due(&mut self, token: u64, due: Time) {
+        let mut next = self.send_exchanges(token, due);
+        for _ in 0..IN_A_ROW {
+            let Some(at) = next else {
+                return;
+            };
+            let first = self.queue.next_at().is_none_or(|other| at <= other);
+            let near = at.since(self.now()) < SOON;
+            if !(self.shared.config.precise && first && near) {
+                break;
+            }
+            while self.now() < at {
+                std::hint::spin_loop();
+            }
+            next = self.send_exchanges(token, at);
+        }
+        if let Some(at) = next {
+            self.queue.push(at, Wake::Exchange(token));
+        }
+    }
+
+    /// Sends a source's exchanges that are due by now. Returns when the next one is due; `None` if there is none, or the
+    /// source waits for answers.
+    fn send_exchanges(&mut self, token: u64, due: Time) -> Option<Time> {
         let now = self.now();
-        let Some(begun) = self.shared.begun() else {
-            return;
-        };
-        let Some(playing) = &mut self.playing else {
-            return;
-        };
+        let begun = self.shared.begun()?;
+        let playing = self.playing.as_mut()?;
         let client = playing.index();
-        let Some(source) = playing.sources.get_mut(token) else {
-            return;
-        };
+        let source = playing.sources.get_mut(token)?;
         if source.next.is_none() {
             if source.is_unanswered() && !std::mem::replace(&mut source.waits, true) {
                 self.queue.push(now + PATIENCE, Wake::Exchange(token));
@@ -156,7 +179,7 @@ impl Worker {
                 source.given_up = true;
                 self.source_over(token);
             }
-            return;
+            return None;
         }
         let here = self.shared.is_here(source.server);
         let mut headers: Vec<[u8; DATAGRAM]> = Vec::new();
@@ -187,14 +210,13 @@ impl Worker {
             source.sent = 0;
             source.next = source.pacer.next();
         }
-        // Answers may still arrive after the last exchange.
-        let next = if source.next.is_some() {
-            at
-        } else {
-            now + LINGER
-        };
-        self.queue.push(next, Wake::Exchange(token));
+        let next = source.next.map(|_| at);
+        if next.is_none() {
+            // Answers may still arrive after the last exchange.
+            self.queue.push(now + LINGER, Wake::Exchange(token));
+        }
         self.send_datagrams(token, &headers, &sizes);
+        next
     }
 
     fn send_datagrams(&mut self, token: u64, headers: &[[u8; DATAGRAM]], sizes: &[u32]) {

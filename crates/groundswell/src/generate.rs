@@ -55,15 +55,22 @@ impl Traffic {
     /// If it cannot be read, or cannot be generated with these settings.
     pub fn of_model(path: &Path, part: ModelPart) -> Result<Traffic, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
+        let offered = || {
+            let known: Vec<&str> = bundled::flow_models().collect();
+            format!(
+                "a flow-level model's file, or a bundled one: {}",
+                known.join(", ")
+            )
+        };
+        if !path.exists() && path.to_str().and_then(bundled::model).is_some() {
+            return Err(wrong(
+                &"this model is of packets, and flow-level models are played between hosts",
+            )
+            .hint(offered()));
+        }
         let bytes = match path.to_str().and_then(bundled::flow_model) {
             Some(bytes) => bytes.to_vec(),
-            None => std::fs::read(path).map_err(|e| {
-                let known: Vec<&str> = bundled::flow_models().collect();
-                wrong(&e).hint(format!(
-                    "a flow-level model's file, or a bundled one: {}",
-                    known.join(", ")
-                ))
-            })?,
+            None => std::fs::read(path).map_err(|e| wrong(&e).hint(offered()))?,
         };
         let model = FlowModel::from_slice(&bytes).map_err(|e| {
             let fail = wrong(&e);
@@ -399,6 +406,26 @@ mod tests {
         assert_eq!(end(more, minute), minute);
         assert_eq!((end(None, more), end(minute, None)), (more, minute));
         assert_eq!(end(None, None), None);
+    }
+
+    #[test]
+    fn a_bundled_model_of_packets_is_called_one() {
+        let part = ModelPart {
+            model: String::new(),
+            seed: 1,
+            load: 1.0,
+            compression: 1.0,
+            first: 0,
+            cycle: true,
+        };
+        let error = Traffic::of_model(Path::new("access-link"), part)
+            .err()
+            .unwrap();
+        assert!(
+            error.message.contains("this model is of packets"),
+            "{error:?}"
+        );
+        assert!(error.hint.is_some_and(|h| h.contains("access-hour")));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //!
 //! [`learn`] reads files of one link: packets (pcap, pcapng, snoop), flow records (NetFlow, IPFIX, sFlow, nfdump, Zeek,
 //! Suricata, Argus, CSV), flow-level models of pieces of a trace, and Harpoon's configurations. All may be plain or
-//! compressed. [`collect`] receives flow records from exporters as they send them.
+//! compressed. [`collect`] receives flow records from exporters as they send them. [`through`] splits the captures of two
+//! taps of one path into the traffic that passes both, and that of each.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::{Code, Dur, Warning};
-use swell_capture::{InOrder, Packet, Reader, WINDOW};
+use swell_base::Dur;
+use swell_capture::{InOrder, Packet, Reader};
 use swell_learn::Learner;
 
 use crate::model::AnyModel;
@@ -18,26 +19,31 @@ mod collect;
 mod counts;
 mod flows;
 mod ipfix;
+mod merged;
 mod models;
 mod options;
+mod packets;
 mod private;
 mod source;
+mod through;
 
 pub use collect::collect;
 pub use counts::{Counted, FileCounts};
 pub use options::{Learnt, Level, Options, ReadAs, stem};
 pub use private::protect;
+pub use through::{Through, through};
 
-use options::{REPLAY, file_name, in_file, provenance};
+use merged::Merged;
+use options::{REPLAY, provenance};
 use source::{Opened, Progress};
 
-/// Learns one model from files of one link, in the order of their times; `-` is standard input. All hold packets or
-/// all hold flow records, as the first one does. A truncated or damaged file is used up to the damage, with a doubt
+/// Learns one model from files of one link; `-` is standard input. All hold packets or all hold flow records, as the first
+/// one does. Packets are taken in the order of their times, whichever file they are in. A truncated or damaged file is used up to the damage, with a doubt
 /// in the model. `progress` gets the number of bytes just read.
 ///
 /// # Errors
-/// If a file cannot be read, holds nothing to model or would be overwritten by the IPFIX file, or files are not in order
-/// or not of one kind.
+/// If a file cannot be read, holds nothing to model or would be overwritten by the IPFIX file, or files are not of one
+/// kind.
 pub fn learn(
     files: &[PathBuf],
     options: &Options,
@@ -87,7 +93,7 @@ pub fn learn(
         provenance,
         ..options.packets.clone()
     });
-    packets(first, others, &progress, learner, options)
+    of_packets(first, others, &progress, learner, options)
 }
 
 /// The error that a file is of the wrong level.
@@ -103,76 +109,37 @@ fn not_wanted(name: &str, level: Level) -> Error {
     }
 }
 
-/// Reads traces, one after the other, into one model. A truncated or damaged trace is used up to the damage, with a
-/// doubt in the model.
-fn packets(
+/// Reads traces of one link into one model, those that overlap in time merged. A truncated or damaged trace is used up to
+/// the damage, with a doubt in the model.
+fn of_packets(
     first: Opened,
     others: &[PathBuf],
     progress: &Progress,
     mut learner: Learner,
     options: &Options,
 ) -> Result<Learnt, Error> {
-    let (digest, length) = (options.digest, options.packets.length);
-    let mut read = Vec::new();
-    let mut digests = Vec::new();
-    // Time of the latest packet of all traces so far.
-    let mut latest: Option<i64> = None;
-    let mut next = Some(first);
-    let mut others = others.iter();
-    while let Some(mut file) = next.take() {
-        let named = file.name.clone();
-        let mut ordered = InOrder::new(Reader::named(&named, file.bytes()).map_err(Error::usage)?);
+    let length = options.packets.length;
+    let mut ended = Vec::new();
+    let mut files = Merged::new(first, others, progress)?;
+    while files.begin()? {
+        let mut ordered = InOrder::new(&mut files);
         if options.packets.apart {
             ordered = ordered.steady();
         }
         let mut packet = Packet::default();
-        let before = latest;
-        let mut beginning = true;
-        loop {
-            match ordered.read_into(&mut packet) {
-                Ok(true) => {
-                    if std::mem::take(&mut beginning)
-                        && before.is_some_and(|b| packet.time < b.saturating_sub(WINDOW))
-                    {
-                        let message = format!("{named} begins before the trace before it ends");
-                        return Err(Error::usage(message)
-                            .hint("name the traces of one link in the order of their times"));
-                    }
-                    latest = latest.max(Some(packet.time));
-                    learner.push(&packet);
-                }
-                Ok(false) => break,
-                Err(error) => {
-                    learner.doubt(Warning::warning(Code::TraceDamaged, error.to_string()));
-                    break;
-                }
-            }
+        while ordered.read_into(&mut packet).map_err(Error::failed)? {
+            learner.push(&packet);
         }
-        let doubts = ordered.doubts();
-        let reader = ordered.reader();
-        let counts = FileCounts {
-            file: named,
-            format: reader.format().name(),
-            counts: Counted::Packets(reader.counts().clone()),
-        };
-        if reader.counts().packets == 0 {
-            return Err(Error::usage(format!("{}: no IP packets in it", counts.file)).hint(counts));
-        }
-        let of_capture = reader.counts().doubts();
-        let of_file = of_capture
-            .into_iter()
-            .map(|d| in_file(&file_name(Path::new(&counts.file)), d));
-        of_file.chain(doubts).for_each(|d| learner.doubt(d));
-        read.push(counts);
-        drop(ordered);
-        // The digest covers the whole file, even if the reader stopped early.
-        let sha256 = file.source.digest().map_err(Error::failed)?;
-        digests.extend(digest.then_some(sha256));
-        next = others
-            .next()
-            .map(|p| Opened::new(p, progress))
-            .transpose()?;
+        let of_order = ordered.doubts();
+        let mut read = files.ended();
+        let of_files = read.iter_mut().flat_map(|f| std::mem::take(&mut f.doubts));
+        let doubts = of_files.chain(files.doubt()).chain(of_order);
+        doubts.for_each(|d| learner.doubt(d));
+        ended.extend(read);
     }
+    ended.sort_by_key(|f| f.place);
+    let (read, digests): (Vec<FileCounts>, Vec<String>) =
+        ended.into_iter().map(|f| (f.counts, f.sha256)).unzip();
     let mut model = learner.finish();
     // A trace of one packet has a microsecond.
     let span = model.duration.saturating_sub(Dur::from_micros(1));
@@ -186,7 +153,9 @@ fn packets(
     if model.sessions.is_empty() {
         return Err(nothing(&read));
     }
-    model.provenance.digests = digests;
+    if options.digest {
+        model.provenance.digests = digests;
+    }
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),
         files: read,

@@ -38,6 +38,10 @@ impl AnyModel {
         }
         let usage = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", what.display()));
         let bytes = read(what).map_err(|e| usage(&e))?;
+        if !is_json(&bytes) {
+            return Err(usage(&"this is no model")
+                .hint("`swell learn TRACE -o MODEL` makes one of a trace"));
+        }
         if FlowModel::is_one(&bytes) {
             let model = FlowModel::from_slice(&bytes).map_err(|e| usage(&e))?;
             return Ok(AnyModel::Flows(Box::new(model)));
@@ -85,6 +89,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = std::fs::File::open(path)?;
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Whether the contents of a file may be JSON, possibly compressed with Zstandard.
+fn is_json(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x28\xb5\x2f\xfd") || bytes.trim_ascii_start().starts_with(b"{")
 }
 
 /// A model learnt from packets: a bundled one by its name, or one in a file.
@@ -306,6 +315,20 @@ mod tests {
         file.set_len(1 << 40).unwrap();
         assert_eq!(read(&path).unwrap().len(), MAX_BYTES + 1);
         assert!(AnyModel::open(&path).is_err());
+    }
+
+    #[test]
+    fn what_is_no_model_is_told_in_words() {
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
+        let path = scratch.path().join("x.pcap");
+        for bytes in [&b""[..], b"\xa1\xb2\xc3\xd4", b"name = \"x\""] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = packet_model(&path).unwrap_err();
+            assert!(
+                error.message.ends_with("x.pcap: this is no model"),
+                "{error:?}"
+            );
+        }
     }
 
     #[test]

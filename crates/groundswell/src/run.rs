@@ -156,6 +156,8 @@ pub struct Options {
     pub resume: bool,
     /// Do only a part of the runs.
     pub shard: Option<Shard>,
+    /// Do not look whether backgrounds with `energy` have it: another run, with other seeds, did.
+    pub energy_known: bool,
     /// Settings of emulated runs.
     pub emulation: Settings,
 }
@@ -206,7 +208,8 @@ impl Experiment {
         if let Some(dir) = &options.output {
             may_be_made(dir)?;
         }
-        let plan = plan(source, &options)?;
+        let mut plan = plan(source, &options)?;
+        plan.energy_known = options.energy_known;
         let dir = directory(&options, &plan);
         let backend: Box<dyn Backend> = match rights {
             _ if options.made_up => Box::new(MadeUp::default()),

@@ -57,6 +57,16 @@ pub fn open(
     if !what.exists() && what.as_os_str() != "-" {
         return Err(missing(what));
     }
+    if what.extension().is_some_and(|e| e == "toml") {
+        let fail = Error::usage(format!(
+            "{}: this is no run directory, model or trace",
+            what.display()
+        ));
+        let file = what.display();
+        return Err(fail.hint(format!(
+            "`swell run {file}` runs an experiment, `swell study file {file}` a study"
+        )));
+    }
     let options = learn::Options::default();
     learn::learn(&[what.to_owned()], &options, progress).map(Shown::Trace)
 }
@@ -86,4 +96,21 @@ fn looks_like_a_model(path: &Path) -> bool {
     }
     let name = path.to_string_lossy();
     name.ends_with(".json") || name.ends_with(".json.zst") || head.starts_with(b"{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_is_to_be_run() {
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
+        let path = scratch.path().join("mine.toml");
+        std::fs::write(&path, "name = \"mine\"").unwrap();
+        let Err(error) = open(&path, &[], |_| {}) else {
+            panic!("it is shown");
+        };
+        let hint = error.hint.unwrap_or_default();
+        assert!(hint.starts_with("`swell run "), "{hint}");
+    }
 }

@@ -3,7 +3,9 @@
 //! ```text
 //! stamps receive PORT [DELAY]               prints delays when the sender says that it is done; by how
 //!                                           much they miss DELAY, in us, early or late, where it is given
-//! stamps send HOST PORT RATE SECONDS SIZE   RATE datagrams of SIZE payload bytes a second
+//! stamps send HOST PORT RATE SECONDS SIZE [exponential]
+//!                                           RATE datagrams of SIZE payload bytes a second, at equal distances or at
+//!                                           exponential ones, with real-time priority if it is granted
 //! ```
 //!
 //! Both ends must be on one machine, because they read its clock; under `swell under` they are.
@@ -20,6 +22,9 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use swell_base::Stream;
+use swell_host::be_punctual;
+
 type Any = Box<dyn Error>;
 
 fn main() -> Result<(), Any> {
@@ -28,13 +33,25 @@ fn main() -> Result<(), Any> {
     match args[..] {
         ["receive", port] => receive(port.parse()?, None),
         ["receive", port, delay] => receive(port.parse()?, Some(delay.parse()?)),
-        ["send", host, port, rate, seconds, size] => send(
-            (host, port.parse()?),
-            rate.parse()?,
-            seconds.parse()?,
-            size.parse()?,
+        ["send", host, port, rate, seconds, size, ref law @ ..] if law.len() < 2 => {
+            let rate = rate.parse()?;
+            let gaps = match law {
+                [] => None,
+                ["exponential"] => Some(Stream::new(0, "stamps")),
+                _ => return Err("an unknown law".into()),
+            };
+            send(
+                (host, port.parse()?),
+                rate,
+                seconds.parse()?,
+                size.parse()?,
+                gaps,
+            )
+        }
+        _ => Err(
+            "stamps receive PORT [DELAY] | stamps send HOST PORT RATE SECONDS SIZE [exponential]"
+                .into(),
         ),
-        _ => Err("stamps receive PORT [DELAY] | stamps send HOST PORT RATE SECONDS SIZE".into()),
     }
 }
 
@@ -44,7 +61,16 @@ fn epoch() -> u64 {
     now.map_or(0, |d| d.as_nanos() as u64)
 }
 
-fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any> {
+fn send(
+    to: (&str, u16),
+    rate: f64,
+    seconds: f64,
+    size: usize,
+    mut gaps: Option<Stream>,
+) -> Result<(), Any> {
+    if gaps.is_some() {
+        be_punctual(true);
+    }
     let to = to
         .to_socket_addrs()?
         .find(|a| a.is_ipv4())
@@ -54,8 +80,13 @@ fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any
     let begun = Instant::now();
     let count = (rate * seconds) as u64;
     let mut packet = vec![0; size.max(16)];
+    let mut at = 0.0;
     for i in 0..count {
-        let due = Duration::from_secs_f64(i as f64 / rate);
+        let due = Duration::from_secs_f64(at);
+        at = match &mut gaps {
+            None => (i + 1) as f64 / rate,
+            Some(random) => at + random.exponential(1.0 / rate),
+        };
         // A sleep shorter than this takes longer than intended.
         let early = due
             .saturating_sub(begun.elapsed())
@@ -75,7 +106,7 @@ fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any
     packet[8..16].copy_from_slice(&count.to_be_bytes());
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(50));
-        let _ = socket.send(&packet);
+        let _ = socket.send(&packet[..16]);
     }
     Ok(())
 }

@@ -43,14 +43,14 @@ impl Host {
         Ok(names)
     }
 
-    /// Ends all programs of the host and everything that they have started, daemons too. Each process gets SIGTERM; those
-    /// that still run after `grace` are killed.
+    /// Ends all programs of the host and everything that they have started, daemons too. Each process gets SIGTERM; what
+    /// still runs after `grace` is killed. What a program starts to clean up after SIGTERM gets none: it has until then.
     ///
     /// # Errors
     /// If /proc cannot be read.
     pub fn end_programs(&self, grace: Duration) -> io::Result<()> {
         let begun = Instant::now();
-        let mut told = BTreeSet::new();
+        self.terminate()?;
         let mut pause = Duration::from_millis(1);
         let mut gone = 0;
         while begun.elapsed() < grace + KILLED {
@@ -60,17 +60,8 @@ impl Host {
             if gone == 2 {
                 break;
             }
-            let over = begun.elapsed() >= grace;
-            for id in running {
-                let signal = match over {
-                    true => Signal::KILL,
-                    false if told.insert(id) => Signal::TERM,
-                    false => continue,
-                };
-                if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-                    // It may have ended meanwhile.
-                    let _ = kill_process(pid, signal);
-                }
+            if begun.elapsed() >= grace {
+                running.iter().for_each(|id| send(*id, Signal::KILL));
             }
             thread::sleep(pause);
             pause = (pause * 2).min(PAUSE);
@@ -78,7 +69,19 @@ impl Host {
         Ok(())
     }
 
-    /// All processes of the host but the first.
+    /// Sends SIGTERM to all that runs, a parent before its children: it starts nothing more where one of them ends.
+    fn terminate(&self) -> io::Result<()> {
+        let mut known = BTreeSet::new();
+        // A process whose parent ends while /proc is read may be missing once.
+        for id in [self.running()?, self.running()?].concat() {
+            if known.insert(id) {
+                send(id, Signal::TERM);
+            }
+        }
+        Ok(())
+    }
+
+    /// All processes of the host but the first, each after its parent.
     fn running(&self) -> io::Result<Vec<u32>> {
         let all = processes()?;
         let mut running = below(&all, self.init.id());
@@ -92,6 +95,13 @@ impl Host {
             }
         }
         Ok(running)
+    }
+}
+
+/// Sends a signal to a process, which may have ended meanwhile.
+fn send(id: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
     }
 }
 
@@ -112,8 +122,8 @@ fn processes() -> io::Result<BTreeMap<u32, Known>> {
     Ok(all)
 }
 
-/// The descendants of process `first`. The first process of a host starts none itself. It becomes the parent of
-/// processes whose parents have ended (pid_namespaces(7)).
+/// The descendants of process `first`, each after its parent. The first process of a host starts none itself. It becomes
+/// the parent of processes whose parents have ended (pid_namespaces(7)).
 fn below(all: &BTreeMap<u32, Known>, first: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut parents = vec![first];

@@ -489,6 +489,7 @@ fn session(class: u32, start: Dur, outside: bool, client: u32, connection: Conne
         weight: 1.0,
         client,
         outside,
+        lasted: None,
         groups: vec![Group {
             think: Dur::ZERO,
             connections: vec![connection],

@@ -1,9 +1,8 @@
 //! Splits a trace into one packet sequence per direction, as a replay needs.
 
 use swell_base::{Code, Dur, Severity, Warning};
-use swell_capture::{Packet, Transport};
+use swell_capture::Packet;
 
-use crate::addresses::groups;
 use crate::clock::{Clock, Oddities};
 use crate::doubts::{coarse, leaps, percent, repeated, sides_voted, super_packets};
 use crate::hosts::Hosts;
@@ -138,11 +137,9 @@ struct Seen {
     time: i64,
     size: u32,
     from: u32,
-    /// [`NOBODY`] if the destination is a multicast or broadcast address.
+    /// [`NOBODY`](crate::hosts::NOBODY) if the destination is a multicast or broadcast address.
     to: u32,
 }
-
-const NOBODY: u32 = u32::MAX;
 
 impl Splitter {
     /// Creates a splitter that has seen no packets.
@@ -174,25 +171,7 @@ impl Splitter {
         if self.packets.len() < PREVIEW {
             self.clock.ticks(p.time);
         }
-        let from = self.hosts.id(p.src);
-        let to = if groups(p)[1] {
-            NOBODY
-        } else {
-            self.hosts.id(p.dst)
-        };
-        if to == NOBODY && !groups(p)[0] {
-            self.hosts.see_sender(p, from);
-        }
-        if to != NOBODY && from != to {
-            match &p.transport {
-                Transport::Tcp(h) => {
-                    self.hosts.flow(p, from, to);
-                    self.hosts.handshake(from, to, h);
-                }
-                Transport::Udp { .. } => self.hosts.flow(p, from, to),
-                _ => self.hosts.other(p, from, to),
-            }
-        }
+        let [from, to] = self.hosts.witness(p);
         if let Some(mut leapt) = self.leapt.take() {
             if self.clock.far_off(leapt.time, p.time) {
                 leapt.time = self.clock.stamp();
@@ -260,15 +239,7 @@ impl Splitter {
 
     /// Whether a packet goes from inside to outside; `None` if it stays on one side.
     fn outward(&mut self, p: Seen) -> Option<bool> {
-        if p.from == p.to {
-            return None;
-        }
-        let outward = match p.to {
-            NOBODY => Some(self.hosts.sender(p.from)),
-            to => self.hosts.outward(p.from, to),
-        };
-        self.hosts.sent(p.from, p.size);
-        outward
+        self.hosts.leaves([p.from, p.to], p.size)
     }
 }
 
@@ -277,7 +248,7 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    use swell_capture::Tcp;
+    use swell_capture::{Tcp, Transport};
 
     fn ip(a: u8, d: u8) -> IpAddr {
         IpAddr::from([a, 0, 0, d])

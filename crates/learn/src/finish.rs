@@ -161,6 +161,7 @@ fn round_times(m: &mut Model) {
     round(&mut m.duration);
     for s in &mut m.sessions {
         round(&mut s.start);
+        s.lasted.iter_mut().for_each(round);
         for g in &mut s.groups {
             round(&mut g.think);
             for c in &mut g.connections {

@@ -12,12 +12,15 @@ use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
 mod measured;
 mod openers;
+mod witness;
 
-use openers::Opening;
+use openers::{Opening, Opens};
 
 pub(crate) use measured::{Measured, PACE_BIN, Peak, Reservoir, Sample};
+#[cfg(doc)]
+pub(crate) use witness::NOBODY;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Host {
     /// Union-find parent, and whether this host is on the opposite side from it.
     parent: u32,
@@ -44,7 +47,7 @@ struct Host {
 }
 
 /// All hosts seen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     /// Index by address. IPv4 is separate because most hosts use it and its keys are shorter.
     v4: Index<u32>,
@@ -384,10 +387,13 @@ impl Hosts {
     /// Decides which side each host seen so far is on.
     ///
     /// Evidence that divides all hosts comes first ([`Evidence`]). Of its two sides, the one with more
-    /// hosts that open TCP connections is inside. Other components follow their hosts that have such
+    /// hosts that open TCP connections is inside, unless it tells that, too. Other components follow their hosts that have such
     /// evidence. Failing that, the side with more openers is inside, then the side with more private
-    /// addresses, then that of the first host seen.
+    /// addresses, then that of the first host seen. Nothing happens if they are decided.
     pub(crate) fn decide(&mut self) {
+        if self.decided {
+            return;
+        }
         self.join_beside();
         let far = self.openers();
         (self.hosts.iter_mut()).for_each(|h| h.opens = h.opening >= far);
@@ -400,14 +406,23 @@ impl Hosts {
                 told.filter_map(|(h, s)| s.filter(|_| of(h)).map(sign))
                     .sum()
             };
-            let inside = match (vote(&|h| h.opens), vote(&|h| h.private)) {
+            let named = self.evidence.basis == Basis::Named;
+            let opens = Opens {
+                sum: vote(&|h| h.opens),
+                all: self.hosts.iter().filter(|h| h.opens).count() as i64,
+            };
+            let private = vote(&|h| h.private);
+            let inside = match (opens.sum, private) {
+                _ if named => true,
                 (0, private) => private >= 0,
                 (openers, _) => openers > 0,
             };
             // A router to the outside has many hosts behind it.
-            if vote(&|h| h.private) == 0
-                && !(self.hosts.iter().any(|h| h.opens) || self.evidence.one_router)
-            {
+            let unknown = match opens.all {
+                0 => private == 0,
+                _ => opens.contested(private),
+            };
+            if unknown && !named && !self.evidence.one_router {
                 self.unoriented = sides.iter().flatten().count() as u64;
             }
             for (h, side) in self.hosts.iter_mut().zip(sides) {
@@ -460,7 +475,7 @@ impl Hosts {
         #[derive(Clone, Default)]
         struct Votes {
             fixed: i64,
-            opens: i64,
+            opens: Opens,
             private: i64,
             /// By hop count: votes for the near side.
             near: i64,
@@ -486,7 +501,7 @@ impl Hosts {
             let vote = &mut votes[root as usize];
             let own = sign(!opposite);
             vote.fixed += h.fixed.map_or(0, |inside| sign(inside) * own);
-            vote.opens += i64::from(h.opens) * own;
+            vote.opens.add(h.opens, own);
             vote.private += i64::from(h.private) * own;
             let side = sides.get(id as usize).copied().flatten();
             vote.near += side.map_or(0, |is| sign(is) * own);
@@ -506,7 +521,7 @@ impl Hosts {
         for (h, v) in self.hosts.iter_mut().zip(votes) {
             if let Some(first) = v.first.filter(|_| !h.decided && !alone(h)) {
                 let nearness = if apart { v.near } else { 0 };
-                h.inside = match (v.fixed, nearness, v.opens, v.private) {
+                h.inside = match (v.fixed, nearness, v.opens.sum, v.private) {
                     (0, 0, 0, 0) => !first,
                     (0, 0, 0, p) => p > 0,
                     (0, 0, o, _) => o > 0,
@@ -515,13 +530,16 @@ impl Hosts {
                 };
                 h.decided = true;
                 if v.fixed == 0 && nearness == 0 && v.hosts > 0 {
-                    guessed |= v.opens == 0 && v.private == 0;
+                    guessed |= match v.opens.sum {
+                        0 => v.private == 0,
+                        _ => v.opens.contested(v.private),
+                    };
                     voted = (voted.0 + 1, voted.1 + v.hosts);
                 }
             }
         }
-        // A single group is no guess, unless no host opens a connection or is private: inside is the side
-        // that opens most of its connections.
+        // A single group is no guess, unless no host opens a connection or is private, or hosts on both sides do:
+        // inside is the side that opens most of its connections.
         if voted.0 > 1 || guessed || self.evidence.basis != Basis::Talk {
             self.voted = voted;
         }

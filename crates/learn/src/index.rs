@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 /// A hash map with a fixed seed that supports look-ups but no iteration, so that no order leaks into
 /// results.
 #[expect(clippy::disallowed_types, reason = "an `Index` is never walked")]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Index<K>(HashMap<K, u32, FixedState>);
 
 impl<K: Eq + std::hash::Hash> Index<K> {

@@ -94,6 +94,14 @@ impl Learner {
         }
     }
 
+    /// The same with sides that were decided by more than this learner's packets.
+    pub(crate) fn with_sides(options: Options, hosts: Hosts) -> Learner {
+        Learner {
+            hosts,
+            ..Learner::new(options)
+        }
+    }
+
     /// Takes the next packet of the capture.
     #[inline]
     pub fn push(&mut self, packet: &Packet) {

@@ -48,6 +48,8 @@
 //! A [`FlowLearner`] takes flow records and returns the smaller model that they support
 //! ([`swell_traffic::flowlevel`]).
 //!
+//! [`taps`] splits the captures of two taps of one path into the traffic that passes both, and that of each.
+//!
 //! A [`Splitter`] returns the packets themselves, by direction, for replay.
 //!
 //! Not learnt: applications identified by payload, and congestion control algorithms.
@@ -76,6 +78,7 @@ mod repeats;
 mod sides;
 mod superpackets;
 mod table;
+pub mod taps;
 mod tcp;
 mod together;
 mod udp;

@@ -4,7 +4,7 @@
 //!
 //! 1. Networks named by the user.
 //! 2. Where packets entered the capture: interface and direction of pcapng, or the packet type of cooked
-//!    captures.
+//!    captures. Interfaces named `LINK/up` and `LINK/down` also tell which side is inside.
 //! 3. Ethernet addresses: all hosts behind a router have the router's address.
 //!
 //! Each of these divides all hosts at once. Without them, hosts of one network are on one side, as are
@@ -78,6 +78,8 @@ impl fmt::Display for Network {
 pub(crate) enum Basis {
     /// Networks named by the user.
     Given,
+    /// Interfaces that are named after the directions across the link.
+    Named,
     /// Interfaces and directions of the capture.
     Doors,
     /// Ethernet addresses.
@@ -122,7 +124,7 @@ struct Heard {
 }
 
 /// The evidence from all packets.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     doors: Vec<(u32, Heading)>,
     stations: Stations,
@@ -140,7 +142,7 @@ pub(crate) struct Evidence {
     pub(crate) one_router: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stations {
     index: Index<u64>,
     count: u32,
@@ -267,10 +269,15 @@ impl Evidence {
 
     /// Divides the hosts into two sides, by host. `None` if the evidence is not clear.
     pub(crate) fn divide(&mut self) -> Option<Vec<Option<bool>>> {
-        if let Some(doors) = self.divide_doors() {
-            self.basis = Basis::Doors;
+        let named = self.named_doors().map(|doors| (doors, Basis::Named));
+        let found = named.or_else(|| Some((self.divide_doors()?, Basis::Doors)));
+        if let Some((doors, basis)) = found {
+            self.basis = basis;
             let side = |h: &Heard| {
-                let of = |mask: u8| doors.get(mask.trailing_zeros() as usize).copied().flatten();
+                let of = |mask: u8| {
+                    let mut known = doors.iter().take(MOST_DOORS).enumerate();
+                    known.find_map(|(i, side)| side.filter(|_| mask >> i & 1 == 1))
+                };
                 of(h.sends).or_else(|| of(h.gets).map(|side| !side))
             };
             let sides = self.heard.iter().map(side).collect();
@@ -334,13 +341,48 @@ impl Evidence {
         (2 * cross > all).then_some(near)
     }
 
+    /// Assigns each door to a side by the name of its interface: those who send up are inside.
+    fn named_doors(&self) -> Option<Vec<Option<bool>>> {
+        // Packets of a door beyond the limit have no door at their hosts.
+        let sides: Vec<Option<bool>> = self.doors.iter().map(|d| named(d.1)).collect();
+        let mask = |inside: bool| {
+            let of = sides.iter().take(MOST_DOORS).enumerate();
+            of.filter(|(_, s)| **s == Some(inside))
+                .fold(0u8, |mask, (i, _)| mask | 1 << i)
+        };
+        let [up, down] = [mask(true), mask(false)];
+        let inside = |h: &&Heard| h.sends & up != 0 || h.gets & down != 0;
+        let outside = |h: &&Heard| h.sends & down != 0 || h.gets & up != 0;
+        let all = self.heard.iter().filter(|h| inside(h) || outside(h));
+        let (all, odd) = all.fold((0u64, 0u64), |(all, odd), h| {
+            (all + 1, odd + u64::from(inside(&h) && outside(&h)))
+        });
+        (all > 0 && odd as f64 <= ODD * all as f64).then_some(sides)
+    }
+
     /// Assigns each door (an interface and direction of the capture) to a side. This works if hosts send
     /// through some doors and receive through others.
     fn divide_doors(&self) -> Option<Vec<Option<bool>>> {
         if !(2..=MOST_DOORS).contains(&self.doors.len()) {
             return None;
         }
-        let two_way = || self.heard.iter().filter(|h| h.sends != 0 && h.gets != 0);
+        // Where an interface states directions, packets without one tell nothing.
+        let tells = |&(interface, heading): &(u32, Heading)| {
+            let stated = |d: &(u32, Heading)| d.0 == interface && d.1 != Heading::Unknown;
+            heading != Heading::Unknown || !self.doors.iter().any(stated)
+        };
+        let telling = (self.doors.iter().enumerate())
+            .filter(|(_, door)| tells(door))
+            .fold(0u8, |mask, (i, _)| mask | 1 << i);
+        let heard = |h: &Heard| Heard {
+            sends: h.sends & telling,
+            gets: h.gets & telling,
+            ..*h
+        };
+        let two_way = || {
+            let all = self.heard.iter().map(heard);
+            all.filter(|h| h.sends != 0 && h.gets != 0)
+        };
         let (all, odd) = two_way().fold((0u64, 0u64), |(all, odd), h| {
             (all + 1, odd + u64::from(h.sends & h.gets != 0))
         });
@@ -418,6 +460,10 @@ impl Evidence {
 
     /// Whether the sender and the receiver of a packet are inside, by its door or its stations.
     pub(crate) fn tell(&self, p: &Packet) -> [Option<bool>; 2] {
+        if self.basis == Basis::Named {
+            let side = named(p.heading);
+            return [side, side.map(|s| !s)];
+        }
         if !self.door_inside.is_empty() {
             let door = (p.interface, p.heading);
             let i = self.doors.iter().position(|&d| d == door);
@@ -431,6 +477,15 @@ impl Evidence {
             });
         }
         [None; 2]
+    }
+}
+
+/// The side of those who send in a direction that an interface is named after.
+fn named(heading: Heading) -> Option<bool> {
+    match heading {
+        Heading::Up => Some(true),
+        Heading::Down => Some(false),
+        _ => None,
     }
 }
 

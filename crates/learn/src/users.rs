@@ -335,6 +335,7 @@ impl Users {
         let mut start = Dur::from_nanos(p.start);
         let mut think = Dur::ZERO;
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
+        let mut ended = 0;
         let mut push = |connections, pause: &mut Dur| {
             let mut pause = std::mem::take(pause);
             if groups.is_empty() {
@@ -373,6 +374,7 @@ impl Users {
                     c.gap = lead;
                 }
                 last = last.max(slot.last);
+                ended = ended.max(last);
                 connections.push(c);
             }
             match connections.is_empty() {
@@ -395,6 +397,7 @@ impl Users {
                 weight: 1.0,
                 client: p.client,
                 outside: false,
+                lasted: Some(Dur::from_nanos(ended).saturating_sub(start)),
                 groups,
             });
         }

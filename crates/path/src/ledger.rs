@@ -1,6 +1,6 @@
-//! Packet counts of an element.
+//! Packet counts of a link.
 
-/// Packet counts of an element. It holds `arrived - departed - dropped` packets.
+/// Packet counts of a link. It holds `arrived - departed - dropped` packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Packets that arrived.

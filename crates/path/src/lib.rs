@@ -1,12 +1,11 @@
-//! Link elements and queueing disciplines.
+//! Links and queueing disciplines.
 //!
-//! An [`Element`] accepts packets and returns them at the same or a later instant. The basic element is a [`Link`]: a
-//! queueing discipline, a serializer with a rate, a wire that may lose packets, and a propagation delay. Each part is
-//! optional.
+//! A [`Link`] accepts packets and returns them at the same or a later instant. It is a queueing discipline, a serializer
+//! with a rate, a wire that may lose packets, and a propagation delay. Each part is optional.
 //!
 //! ```
 //! use swell_base::{Dur, Head, QueueLimit, Rate, Time};
-//! use swell_path::{Element, Link, LinkConfig};
+//! use swell_path::{Link, LinkConfig};
 //!
 //! let config = LinkConfig {
 //!     rate: Some(Rate::from_bps(10_000_000)),
@@ -25,26 +24,25 @@
 //! not count against the queue limit. Rates count network-layer bytes, plus a per-packet overhead that is zero by
 //! default.
 //!
-//! Used as an element, a link stores its packets itself. Many links can share a [`PacketPool`]: a packet then keeps
+//! A link by itself stores its packets. Many links can share a [`PacketPool`]: a packet then keeps
 //! its slot ([`SlotId`]) from one drop-tail link to the next ([`Link::accept`], [`Link::begin`]). A [`PlainLink`]
 //! covers the most frequent configuration: it only computes when a packet arrives, and the caller keeps the packet.
 //!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact instants, outages,
 //! or a packet-delivery trace ([`Deliveries`]) as its rate.
 //!
-//! Every element guarantees the following, which the shared tests in `tests/contract.rs` check:
+//! Every link guarantees the following, which the shared tests in `tests/contract.rs` check:
 //!
 //! * polling late changes when events become known, never the events themselves;
 //! * a departure is never earlier than its arrival, and departures never go back in time;
 //! * arrived = departed + held + dropped at every instant, and `poll_at` is `None` if and only if nothing is held;
 //! * at one instant, departures come before arrivals: a queue has space for a packet that arrives just as another
 //!   transmission begins;
-//! * random losses and drops use streams named after the element.
+//! * random losses and drops use streams named after the link.
 
 mod census;
 mod channel;
 mod deliveries;
-mod element;
 mod ledger;
 mod link;
 mod loss;
@@ -57,7 +55,6 @@ mod schedule;
 pub use census::{Bucket, Census, Histogram, Tally};
 pub use channel::{mean_offered, offered};
 pub use deliveries::{Deliveries, DeliveriesError};
-pub use element::Element;
 pub use ledger::Ledger;
 pub use link::{Begun, Link, LinkConfig};
 pub use loss::{Loss, LossProcess};

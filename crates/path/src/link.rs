@@ -1,55 +1,19 @@
 //! The link: queue, serializer, wire, propagation.
 
+mod config;
 mod extra;
 mod varied;
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{DropReason, Dur, Packet, Rate, Stream, Time};
 
 use crate::deliveries::BYTE;
 use crate::pool::SlotId;
 use crate::qdisc::{AnyQdisc, Waiting};
-use crate::{
-    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet,
-    PacketPool,
-};
-use extra::Extra;
-use varied::Varied;
-
-/// Configuration of a link. The default passes packets on at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Rate of the serializer. Without a rate, transmission takes no time and packets never wait.
-    pub rate: Option<Rate>,
-    /// Propagation delay.
-    pub delay: Dur,
-    /// Queueing discipline.
-    pub discipline: Discipline,
-    /// Limit on waiting packets.
-    pub queue: QueueLimit,
-    /// Bytes that the link layer adds to each packet on the wire (0 = rates count network-layer
-    /// bytes).
-    pub overhead: u16,
-    /// Loss on the wire, after transmission.
-    pub loss: Loss,
-    /// Scheduled changes.
-    pub changes: Vec<Change>,
-}
-
-impl Default for LinkConfig {
-    fn default() -> Self {
-        LinkConfig {
-            rate: None,
-            delay: Dur::ZERO,
-            discipline: Discipline::Fifo,
-            queue: QueueLimit::Packets(1000),
-            overhead: 0,
-            loss: Loss::None,
-            changes: Vec::new(),
-        }
-    }
-}
+use crate::{Backlog, Census, Ledger, Loss, LossProcess, Meter, Note, Outlet, PacketPool};
+pub use config::LinkConfig;
+use extra::{Extra, Varied};
 
 /// The start of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +32,10 @@ pub struct Begun {
 /// far end, so it costs one wake-up per link. Whenever the link is touched, it processes all dequeues that were due,
 /// each at its own instant.
 ///
-/// A link is used in one of two ways, never both. As an [`Element`] it stores packets in its own pool, with `push`,
+/// A link is used in one of two ways, never both. By itself it stores packets in its own pool, with `push`,
 /// `poll_at`, `pop` and [`Link::backlog`]. With many links it uses slots of a shared pool, with the methods that take
 /// a [`PacketPool`], which must always be the same pool. Then [`Link::due`] replaces `poll_at`, and debug builds
-/// panic if one of those four is called while the link holds packets. Counters ([`Element::ledger`], meter, census,
+/// panic if one of those four is called while the link holds packets. Counters ([`Link::ledger`], meter, census,
 /// marks) are the same in both.
 ///
 /// Fields are in order of use: first those for a packet that finds the link idle, then those for a packet that waits.
@@ -100,7 +64,7 @@ pub struct Link {
     carry: u64,
     dropped: [u64; 3],
     queue: AnyQdisc,
-    /// The link's own pool, if it is used as an [`Element`].
+    /// The link's own pool, if it is used by itself.
     own: PacketPool,
 }
 
@@ -457,7 +421,7 @@ impl Link {
         }
     }
 
-    /// As [`Element::push`], for a packet in `pool`. The packet stays in the link until it has arrived.
+    /// As [`Link::push`], for a packet in `pool`. The packet stays in the link until it has arrived.
     #[inline]
     pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) {
         self.advance(pool, at);
@@ -475,7 +439,7 @@ impl Link {
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
-    /// As [`Element::poll_at`], for a link whose packets are in `pool`.
+    /// As [`Link::poll_at`], for a link whose packets are in `pool`.
     #[inline]
     pub fn due(&self) -> Option<Time> {
         // There may be no packet in flight while others wait: the wire may have lost the packet in transmission.
@@ -501,7 +465,7 @@ impl Link {
         Some(self.flight.get(n)?.1)
     }
 
-    /// Takes the first packet in flight if it has arrived by `now`, as [`Element::pop`] does. The link must have been
+    /// Takes the first packet in flight if it has arrived by `now`, as [`Link::pop`] does. The link must have been
     /// advanced to `now`. The caller must send the packet on or release it.
     #[inline]
     pub fn take_arrived(&mut self, now: Time) -> Option<SlotId> {
@@ -515,21 +479,25 @@ impl Link {
     }
 }
 
-impl Element for Link {
-    fn push(&mut self, at: Time, packet: Packet) {
+/// A link that stores its packets itself.
+impl Link {
+    /// A packet arrives; `at` never decreases from call to call.
+    pub fn push(&mut self, at: Time, packet: Packet) {
         self.with_own(|link, pool| {
             let place = pool.put(&packet);
             link.push_place(pool, at, place);
         });
     }
 
-    fn poll_at(&self) -> Option<Time> {
+    /// When [`Link::pop`] may next return a packet: never later than the next departure.
+    pub fn poll_at(&self) -> Option<Time> {
         #[cfg(debug_assertions)]
         self.check_places(&self.own);
         self.due()
     }
 
-    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+    /// The next departure and its instant, if that is not later than `now`.
+    pub fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
         self.with_own(|link, pool| {
             link.advance(pool, now);
             let at = link.next_arrival()?;
@@ -540,7 +508,8 @@ impl Element for Link {
         })
     }
 
-    fn ledger(&self) -> Ledger {
+    /// Counts of packets that arrived, departed and were dropped.
+    pub fn ledger(&self) -> Ledger {
         Ledger {
             arrived: self.arrived,
             departed: self.departed,

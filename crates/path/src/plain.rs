@@ -231,7 +231,7 @@ impl Default for PlainLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Element, Link};
+    use crate::Link;
     use swell_base::{
         Bytes, DropReason, End, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag,
     };

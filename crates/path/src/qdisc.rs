@@ -6,6 +6,7 @@
 mod choke;
 mod classifier;
 mod codel;
+mod contract;
 mod drr;
 mod fifo;
 mod fq_codel;
@@ -17,7 +18,7 @@ mod store;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{DropReason, Dur, Findings, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{DropReason, Findings, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::PacketPool;
 use crate::pool::SlotId;
@@ -25,9 +26,10 @@ use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
 use keys::Keys;
 
-pub use choke::{Choke, ChokeConfig, ChokeKeys};
+pub use choke::{Choke, ChokeKeys};
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
+pub use contract::{Backlog, Outlet, Qdisc};
 pub use drr::{Drr, DrrClasses, DrrConfig, DrrKeys};
 pub use fifo::Fifo;
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
@@ -37,57 +39,6 @@ pub use red::{
     Red, RedAdaptive, RedConfig, RedDialect, RedKeys, RedMeasure, RedSet, RedSpacing,
     RedThresholds, RedVictim, RedWeight, RedWeightRule,
 };
-
-/// Packets and bytes that wait in a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
-    /// Packets waiting.
-    pub packets: u64,
-    /// Network-layer bytes waiting.
-    pub bytes: u64,
-}
-
-impl Backlog {
-    fn add(&mut self, size: u16) {
-        self.packets += 1;
-        self.bytes += u64::from(size);
-    }
-    fn remove(&mut self, size: u16) {
-        self.packets -= 1;
-        self.bytes -= u64::from(size);
-    }
-}
-
-/// A queueing discipline. `now` never decreases from call to call. At every instant each packet is in exactly one of
-/// four states: waiting ([`Qdisc::backlog`]), returned by `dequeue`, refused by `enqueue`, or passed to `dropped`.
-pub trait Qdisc {
-    /// Accepts a packet, or refuses it with a reason. Packets that are dropped to make space are passed to `dropped`.
-    /// The new packet may be among them.
-    fn enqueue(
-        &mut self,
-        now: Time,
-        packet: Packet,
-        dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Result<(), DropReason>;
-
-    /// The next packet to transmit. Packets that the discipline drops are passed to `dropped`. It may drop all of
-    /// them and return `None`.
-    fn dequeue(&mut self, now: Time, dropped: &mut dyn FnMut(Packet, DropReason))
-    -> Option<Packet>;
-
-    /// Packets and bytes that wait.
-    fn backlog(&self) -> Backlog;
-
-    /// Number of packets marked Congestion Experienced instead of dropped.
-    fn marked(&self) -> u64 {
-        0
-    }
-
-    /// The serializer asked for a packet, and none waits. For disciplines with state that this changes.
-    fn fall_idle(&mut self, now: Time) {
-        let _ = now;
-    }
-}
 
 /// Defines the disciplines besides FIFO. Each entry has the name in files, the keys, the configuration and the queue.
 macro_rules! disciplines {
@@ -211,20 +162,7 @@ disciplines! {
     Pie = "pie", PieConfig => PieConfig => Pie;
     /// RED that also compares each arrival with a random packet that waits, and drops both where they
     /// are of one flow.
-    Choke = "choke", ChokeKeys => ChokeConfig => Choke;
-}
-
-/// Properties of the link that a discipline serves.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlet {
-    /// Limit on waiting packets.
-    pub limit: QueueLimit,
-    /// Rate of the serializer. Without a rate, packets never wait.
-    pub rate: Option<Rate>,
-    /// Bytes that the link layer adds to each packet.
-    pub overhead: u16,
-    /// Propagation delay.
-    pub delay: Dur,
+    Choke = "choke", ChokeKeys => RedConfig => Choke;
 }
 
 /// The discipline of a link. FIFO is the hot case and works on slots of the packet pool.

@@ -7,8 +7,8 @@ mod deliveries;
 
 use swell_base::{Dur, Flags, FlowId, Head, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{
-    Capacity, Change, CoDelConfig, Discipline, DrrConfig, Element, Link, LinkConfig, Loss, Meter,
-    NewQueue, Outage, mean_offered, offered,
+    Capacity, Change, CoDelConfig, Discipline, DrrConfig, Link, LinkConfig, Loss, Meter, NewQueue,
+    Outage, mean_offered, offered,
 };
 
 const MS: u64 = 1_000_000;

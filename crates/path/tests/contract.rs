@@ -1,4 +1,4 @@
-//! Checks the contract for every element and for random chains of elements.
+//! Checks the contract for random links and chains of links.
 
 #[path = "contract/changes.rs"]
 mod changes;
@@ -6,47 +6,37 @@ mod common;
 
 use common::random_discipline;
 use swell_base::{Dur, FlowId, Head, Packet, Rate, Stream, Tag, Time};
-use swell_path::{Element, Ledger, Link, LinkConfig, Loss, Meter, PacketPool};
+use swell_path::{Ledger, Link, LinkConfig, Loss, Meter, PacketPool};
 
-/// Two elements in series.
-struct Chain<A, B> {
-    /// The element that packets enter.
-    first: A,
-    /// The element that packets leave.
-    second: B,
-}
+/// Links in series.
+struct Chain(Vec<Link>);
 
-impl<A: Element, B: Element> Element for Chain<A, B> {
+impl Chain {
     fn push(&mut self, at: Time, packet: Packet) {
-        self.first.push(at, packet);
+        self.0[0].push(at, packet);
     }
 
     fn poll_at(&self) -> Option<Time> {
-        match (self.first.poll_at(), self.second.poll_at()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.0.iter().filter_map(Link::poll_at).min()
     }
 
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        // Every departure from the first by `now` must enter the second before the second is asked for output.
-        while let Some((at, packet)) = self.first.pop(now) {
-            self.second.push(at, packet);
+        // Every departure from a link by `now` must enter the next one before that is asked for output.
+        for i in 1..self.0.len() {
+            while let Some((at, packet)) = self.0[i - 1].pop(now) {
+                self.0[i].push(at, packet);
+            }
         }
-        self.second.pop(now)
+        self.0.last_mut()?.pop(now)
     }
 
     fn ledger(&self) -> Ledger {
-        let (a, b) = (self.first.ledger(), self.second.ledger());
-        let mut dropped = a.dropped;
-        for (sum, d) in dropped.iter_mut().zip(b.dropped) {
-            *sum += d;
-        }
+        let all = || self.0.iter().map(Link::ledger);
         Ledger {
-            arrived: a.arrived,
-            departed: b.departed,
-            dropped,
-            marked: a.marked + b.marked,
+            arrived: self.0[0].ledger().arrived,
+            departed: self.0[self.0.len() - 1].ledger().departed,
+            dropped: [0, 1, 2].map(|reason| all().map(|l| l.dropped[reason]).sum()),
+            marked: all().map(|l| l.marked).sum(),
         }
     }
 }
@@ -82,27 +72,16 @@ fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
     Link::new(&config, seed, name)
 }
 
-fn random_element(seed: u64) -> Box<dyn Element> {
+fn random_chain(seed: u64) -> Chain {
     let mut rng = Stream::new(seed, "element");
-    let a = random_link(&mut rng, seed, "a");
-    if rng.chance(0.5) {
-        return Box::new(a);
+    let mut links = vec![random_link(&mut rng, seed, "a")];
+    for name in ["b", "c"] {
+        if rng.chance(0.5) {
+            break;
+        }
+        links.push(random_link(&mut rng, seed, name));
     }
-    let b = random_link(&mut rng, seed, "b");
-    if rng.chance(0.5) {
-        return Box::new(Chain {
-            first: a,
-            second: b,
-        });
-    }
-    let c = random_link(&mut rng, seed, "c");
-    Box::new(Chain {
-        first: Chain {
-            first: a,
-            second: b,
-        },
-        second: c,
-    })
+    Chain(links)
 }
 
 /// SACK blocks of a packet, by its number: none, or up to three.
@@ -142,14 +121,14 @@ fn arrivals(seed: u64) -> Vec<(Time, Packet)> {
         .collect()
 }
 
-/// Drives `element` and checks its guarantees. Polls whenever a poll is due and, if `late`, also at random late
+/// Drives `chain` and checks its guarantees. Polls whenever a poll is due and, if `late`, also at random late
 /// instants.
-fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64)> {
+fn drive(mut chain: Chain, seed: u64, late: bool) -> Vec<(Time, u64)> {
     let mut rng = Stream::new(seed, "poller");
     let mut arrived_at = std::collections::BTreeMap::new();
     let mut out: Vec<(Time, u64)> = Vec::new();
     let mut inside = 0i64;
-    let collect = |from: &mut Box<dyn Element>, now: Time, to: &mut Vec<(Time, u64)>| {
+    let collect = |from: &mut Chain, now: Time, to: &mut Vec<(Time, u64)>| {
         while let Some((at, packet)) = from.pop(now) {
             assert!(at <= now, "a departure from the future");
             if let Some(&(last, _)) = to.last() {
@@ -165,44 +144,44 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64
     };
     for (at, packet) in arrivals(seed) {
         if !late {
-            while let Some(due) = element.poll_at().filter(|&d| d <= at) {
+            while let Some(due) = chain.poll_at().filter(|&d| d <= at) {
                 let before = out.len();
-                collect(&mut element, due, &mut out);
+                collect(&mut chain, due, &mut out);
                 // An early poll may return nothing, but then the next deadline must move on.
                 assert!(
-                    out.len() > before || element.poll_at() != Some(due),
+                    out.len() > before || chain.poll_at() != Some(due),
                     "stuck at {due}"
                 );
             }
         } else if rng.chance(0.1) {
-            collect(&mut element, at, &mut out);
+            collect(&mut chain, at, &mut out);
         }
         arrived_at.insert(packet.seg.seq, at);
-        element.push(at, packet);
+        chain.push(at, packet);
         inside += 1;
-        let l = element.ledger();
+        let l = chain.ledger();
         assert_eq!(l.arrived as i64, inside);
         assert_eq!(l.departed, out.len() as u64);
         assert!(l.arrived >= l.departed + l.dropped_total());
         if !late {
             // A chain may only notice a drop when it is polled; a link notices at once.
             assert_eq!(
-                element.poll_at().is_none(),
+                chain.poll_at().is_none(),
                 l.held() == 0,
                 "held {} {l:?}",
                 l.held()
             );
         }
     }
-    while let Some(due) = element.poll_at() {
+    while let Some(due) = chain.poll_at() {
         let now = if late {
             due + Dur::from_nanos(rng.below(1 << 33))
         } else {
             due
         };
-        collect(&mut element, now, &mut out);
+        collect(&mut chain, now, &mut out);
     }
-    let l = element.ledger();
+    let l = chain.ledger();
     assert_eq!(l.held(), 0, "{l:?}");
     assert_eq!(l.arrived, l.departed + l.dropped_total());
     for &(at, id) in &out {
@@ -214,8 +193,8 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64
 #[test]
 fn polling_late_changes_nothing() {
     for seed in 0..300 {
-        let prompt = drive(random_element(seed), seed, false);
-        let late = drive(random_element(seed), seed, true);
+        let prompt = drive(random_chain(seed), seed, false);
+        let late = drive(random_chain(seed), seed, true);
         assert_eq!(prompt, late, "seed {seed}");
     }
 }
@@ -288,7 +267,7 @@ fn counting_changes_nothing() {
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "used by itself")]
-fn a_link_whose_packets_lie_in_a_shared_pool_is_no_element() {
+fn a_link_whose_packets_lie_in_a_shared_pool_is_not_polled_by_itself() {
     let config = LinkConfig {
         delay: Dur::from_millis(1),
         ..LinkConfig::default()

@@ -1,7 +1,7 @@
 //! Results of queueing theory that a link must reproduce.
 
 use swell_base::{Dur, Head, Packet, QueueLimit, Rate, Stream, Time};
-use swell_path::{Element, Link, LinkConfig};
+use swell_path::{Link, LinkConfig};
 
 const RATE: Rate = Rate::from_bps(10_000_000);
 const SIZE: u16 = 1250;

@@ -61,7 +61,8 @@ pub use png::{PngError, pdf, png};
 pub use study::{study_html, study_svg, study_vega};
 
 use chart::Canvas;
-use data::{ForegroundData, ReportData};
+use data::ReportData;
+use parts::Named;
 
 /// The page about `results`.
 pub fn render(results: &Results) -> String {
@@ -71,15 +72,13 @@ pub fn render(results: &Results) -> String {
 /// Completion times of the foreground called `name`, one distribution function per background. `None` if there is no
 /// such foreground.
 pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     Some(figures::cdf_chart(&named, "").svg(canvas))
 }
 
 /// Slowdown of the foreground called `name` at the quantiles of [`data::QUANTILES`].
 pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
 }
 
@@ -91,8 +90,7 @@ pub fn lsd_svg(
     direction: Direction,
     canvas: &Canvas,
 ) -> Option<String> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     let curves: Vec<_> = named
         .iter()
         .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
@@ -115,8 +113,7 @@ pub const VEGA_PICTURES: [&str; 7] = [
 /// A picture of the foreground called `name` as a Vega-Lite specification: one of [`VEGA_PICTURES`]. `None` if there is
 /// no such foreground or picture, or no data.
 pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::Value> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     let direction = Direction::of(!picture.ends_with("-up"));
     match picture {
         "cdf" => Some(figures::cdf_chart(&named, "").vega()),
@@ -141,16 +138,14 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
 /// What requests of the foreground called `name` waited for. `None` if there is no such foreground, or the experiment
 /// does not record it.
 pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     Some(waterfall::chart(&named)?.svg(canvas))
 }
 
 /// The bottleneck over time for the foreground called `name`: one timeline per background, stacked, of this width.
 /// `None` if there is no such foreground, or no data.
 pub fn time_svg(data: &ReportData, name: &str, direction: Direction, width: f64) -> Option<String> {
-    let foreground = find(data, name)?;
-    let named = parts::named(data, foreground, &slots(data));
+    let named = named_of(data, name)?;
     let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;
     Some(figures::below_each_other(&charts, width))
 }
@@ -161,10 +156,8 @@ pub fn network_svg(data: &ReportData, width: f64) -> String {
     network::svg(&data.network, &Canvas::file(width, height))
 }
 
-fn find<'a>(data: &'a ReportData, name: &str) -> Option<&'a ForegroundData> {
-    data.foregrounds.iter().find(|f| f.name == name)
-}
-
-pub(crate) fn slots(data: &ReportData) -> Vec<usize> {
-    palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>())
+/// The backgrounds of the foreground called `name`. `None` if there is no such foreground.
+fn named_of<'a>(data: &'a ReportData, name: &str) -> Option<Vec<Named<'a>>> {
+    let foreground = data.foregrounds.iter().find(|f| f.name == name)?;
+    Some(parts::named(data, foreground, &parts::slots(data)))
 }

@@ -109,6 +109,19 @@ pub fn model_html(model: &Model) -> String {
         .map(|w| (w.code.to_string(), w.message.clone()));
     let sections = [
         Section {
+            id: "doubts".into(),
+            title: "What to doubt".into(),
+            what: if model.warnings.is_empty() {
+                "Nothing was noted while learning.".into()
+            } else {
+                String::new()
+            },
+            parts: vec![Part {
+                facts: doubts.collect(),
+                ..Part::default()
+            }],
+        },
+        Section {
             id: "model".into(),
             title: "What it holds".into(),
             what: model.provenance.note.clone(),
@@ -122,19 +135,6 @@ pub fn model_html(model: &Model) -> String {
                     ..Part::default()
                 },
             ],
-        },
-        Section {
-            id: "doubts".into(),
-            title: "What to doubt".into(),
-            what: if model.warnings.is_empty() {
-                "Nothing was noted while learning.".into()
-            } else {
-                String::new()
-            },
-            parts: vec![Part {
-                facts: doubts.collect(),
-                ..Part::default()
-            }],
         },
     ];
     let seconds = model.duration.as_secs_f64();

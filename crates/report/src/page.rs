@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
 
-use crate::data::{Doubt, ForegroundData, Load, NetworkData, QUANTILES, ReportData};
-use crate::human::{Quantity, count, significant};
-use crate::parts::{Cell, Figure, Part, Section, Table, clean, few, interval, named, slowdown};
-use crate::{figures, network, palette, waterfall};
+use crate::data::{Doubt, ForegroundData, QUANTILES, ReportData};
+use crate::human::{Quantity, count};
+use crate::parts::{Cell, Part, Section, Table, clean, few, interval, named, slots, slowdown};
+use crate::{figures, palette, waterfall};
 
 /// The template. Names ending in `.html` enable escaping.
 const TEMPLATE: &str = include_str!("page.html");
@@ -43,7 +43,7 @@ pub(crate) enum Answers {
 
 /// Everything below the answers.
 pub(crate) fn sections(data: &ReportData, answers: Answers) -> Vec<Section> {
-    let slots = crate::slots(data);
+    let slots = slots(data);
     let mut sections: Vec<Section> = data
         .foregrounds
         .iter()
@@ -67,7 +67,7 @@ pub(crate) fn sections(data: &ReportData, answers: Answers) -> Vec<Section> {
 
 /// A page with these sections below its answers, with [`Answers::Above`].
 fn whole(data: &ReportData, sections: &[Section]) -> String {
-    let slots = crate::slots(data);
+    let slots = slots(data);
     let parts = |i: usize| {
         let own = data.foregrounds.get(i);
         own.map_or_else(Vec::new, |f| answer(data, f, i, &slots))

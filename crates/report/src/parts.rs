@@ -7,7 +7,7 @@ use swell_verdict::Known;
 use crate::chart::Canvas;
 use crate::data::{Condition, FEW_SAMPLES, ForegroundData, Interval, ReportData};
 use crate::human::{Quantity, significant};
-use crate::palette::Role;
+use crate::palette::{self, Role};
 
 /// Width of a picture on a wide page, pixels.
 pub(crate) const WIDE: f64 = 700.0;
@@ -192,6 +192,11 @@ pub(crate) struct Named<'a> {
     pub(crate) slot: usize,
     pub(crate) role: Role,
     pub(crate) condition: &'a Condition,
+}
+
+/// The palette slot of each background.
+pub(crate) fn slots(data: &ReportData) -> Vec<usize> {
+    palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>())
 }
 
 /// The conditions of a foreground with the names of their backgrounds.

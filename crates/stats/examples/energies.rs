@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! energies -- 3 < samples.txt               energies per octave with three vanishing moments
+//! energies -- coherence 3 < both.txt        correlations per octave of the first half and the second half
 //! energies -- quantiles 0.5,0.95 < x.txt    quantiles, mean, sd, c.o.v.
 //! energies -- distance 1000 < x.txt         KS and Wasserstein distances of the first 1000 to the rest
 //! energies -- special < a.txt               zeta(2, a)
@@ -15,7 +16,7 @@
 use std::io::{self, Read};
 
 use serde_json::{Value, json};
-use swell_stats::{Ecdf, energies, hurwitz_zeta, ks, wasserstein_log2};
+use swell_stats::{Coherence, Ecdf, coherences, energies, hurwitz_zeta, ks, wasserstein_log2};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,9 +36,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             quantiles(samples, &ps)
         }
         Some("distance") => distances(&samples, argument.parse()?),
+        Some("coherence") => {
+            let (x, y) = samples.split_at(samples.len() / 2);
+            let octaves = coherences(x, y, argument.parse()?);
+            octaves.iter().map(Coherence::correlation).collect()
+        }
         Some("special") => samples.iter().map(|&a| json!(hurwitz_zeta(a))).collect(),
         Some(vanishing) => serde_json::to_value(energies(&samples, vanishing.parse()?))?,
-        None => return Err("say what to compute: N, quantiles, distance or special".into()),
+        None => {
+            return Err("say what to compute: N, coherence, quantiles, distance or special".into());
+        }
     };
     println!("{answer}");
     Ok(())

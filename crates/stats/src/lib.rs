@@ -34,6 +34,20 @@
 //! }
 //! ```
 //!
+//! # Do two links burst together?
+//!
+//! [`coherences`] compares the wavelet coefficients of two series at each timescale:
+//!
+//! ```
+//! use swell_stats::coherences;
+//! let mut s = swell_base::Stream::new(1, "counts");
+//! let x: Vec<f64> = (0..4096).map(|_| s.below(7) as f64).collect();
+//! let y: Vec<f64> = x.iter().map(|n| n + s.below(7) as f64).collect();
+//! let second = coherences(&x, &y, 3)[1];
+//! // Half of the energy of y is that of x.
+//! assert!((second.coherence() - 0.5).abs() < 0.1);
+//! ```
+//!
 //! # The definitions
 //!
 //! * A quantile is Hyndman & Fan's type 7 everywhere (the default of R and NumPy); right-censored samples
@@ -46,6 +60,7 @@
 //! The experiment crate words the verdict on background traffic, and the report draws the figures.
 
 mod bootstrap;
+mod coherence;
 mod distance;
 mod ecdf;
 mod moments;
@@ -58,6 +73,7 @@ mod synchrony;
 mod wavelet;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use coherence::{Coherence, coherences};
 pub use distance::{ks, wasserstein_log2};
 pub use ecdf::Ecdf;
 pub use moments::{cov, mean, sd, variance};

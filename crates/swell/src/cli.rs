@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Learn a traffic model from packet traces, or a flow-level model from flow records.
     #[command(
-        after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input"
+        after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input\nswell learn --through a.pcap b.pcap    what passes two taps, and what passes one of them"
     )]
     Learn(LearnArgs),
     /// Show what is in a model, a trace or a run directory.
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// What this machine grants to emulations, and what earlier ones left behind.
     Doctor(DoctorArgs),
-    /// Print a JSON schema: of experiment files, or of what --json prints.
+    /// Print a JSON schema: of experiment files, or of what run, under, compare and study print with --json.
     Schema(SchemaArgs),
     /// List the bundled traffic models.
     Models(ModelsArgs),
@@ -114,7 +114,7 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum Schema {
     /// Experiment files.
     Experiment,
-    /// What --json prints of runs and studies.
+    /// What run, under, compare and study print with --json.
     Output,
 }
 
@@ -167,6 +167,9 @@ pub(crate) struct RunArgs {
     /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline. They answer nothing.
     #[arg(long, conflicts_with_all = ["fail_if", "junit"])]
     pub made_up: bool,
+    /// Do not look whether backgrounds with `energy` have it. For sweeps, in which an earlier batch of the same cell did.
+    #[arg(long, hide = true)]
+    pub energy_known: bool,
     #[command(flatten, next_help_heading = "Emulated runs")]
     pub emulation: EmulationArgs,
 }

@@ -26,12 +26,13 @@ pub(crate) fn generate(
 ) -> Result<(), Fail> {
     check(args)?;
     let traffic = traffic(args)?;
-    out::warnings(&traffic.doubts);
     let program = std::env::current_exe().map_err(Fail::failed)?;
     let local = rights.map(|rights| Local::new(rights, &program));
     let local = local.transpose()?;
+    let order = order(args, traffic.part, local.as_ref())?;
+    out::warnings(&traffic.doubts);
     let options = Options {
-        order: order(args, traffic.part, local.as_ref())?,
+        order,
         dir: generate::directory(args.output.as_deref(), args.fresh)?,
         fresh: args.fresh,
         name: traffic.name,

@@ -10,19 +10,23 @@ use groundswell::{files, memory};
 use swell_base::Dur;
 use swell_capture::flow::{Metering, PacketSampling};
 use swell_learn::Options as OfPackets;
-use swell_traffic::Parameters;
 use swell_traffic::flowlevel::{Options as OfFlows, Profile};
+use swell_traffic::{Model, Parameters};
 
 use crate::cli::{FlowProfile, LearnArgs};
 use crate::fail::Fail;
 use crate::{interrupt, out, output, tables};
 
 mod private;
+mod through;
 
 /// First addresses of sources and destinations in Harpoon's configurations, because a model has no addresses.
 const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
 
 pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
+    if args.through {
+        return through::learn(args, json);
+    }
     let name = match (&args.name, args.traces.first()) {
         (Some(name), _) => name.clone(),
         (None, Some(trace)) => stem(trace),
@@ -32,6 +36,13 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.json")));
+    if output.extension().is_some_and(|e| e == "gz") {
+        let fail = Fail::usage(format!(
+            "{}: no model is compressed with gzip",
+            output.display()
+        ));
+        return Err(fail.hint("-o FILE.json.zst is compressed, -o FILE.json is not"));
+    }
     let outputs = match is_harpoon(&output) {
         true => configuration_files(&output).to_vec(),
         false => vec![output.clone()],
@@ -98,6 +109,13 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     }
     out::warnings(&warnings);
     out::data(&tables::any_model(&learnt.model));
+    if let (AnyModel::Packets(model), None) = (&learnt.model, args.private) {
+        out::data(&tables::wrapped(&assumed(
+            model,
+            args.link_rtt,
+            args.length,
+        )));
+    }
     if let Some(cost) = &cost {
         out::data(&private::text(cost));
     }
@@ -110,6 +128,53 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         bytes.len() as f64 / 1e3
     ));
     complete(&learnt, &output)
+}
+
+/// What packets do not tell and was taken from the options: the length of the tapped link and of the capture.
+fn assumed(model: &Model, link_rtt: Dur, length: Dur) -> String {
+    let link = match (link_rtt, apart(model)) {
+        (Dur::ZERO, None) => String::new(),
+        (Dur::ZERO, Some(apart)) => format!(
+            "none of the {:.1} ms between the nearest hosts left and right is the round trip of the tapped link itself, \
+             which a run would add again (--link-rtt says how much). ",
+            apart.as_secs_f64() * 1e3
+        ),
+        (given, _) => format!("{given} of round trips are the tapped link's (--link-rtt). "),
+    };
+    let lasts = model.duration.as_secs_f64();
+    let length = match length {
+        Dur::ZERO => format!(
+            "The trace is taken to last from its first packet to its last, {lasts:.1} s; if the capture went on in \
+             silence, --length gives its length"
+        ),
+        _ => format!("The capture lasted {lasts:.1} s (--length)"),
+    };
+    format!("assumed: {link}{length}")
+}
+
+/// The round trip between the nearest hosts left and right of the tap whose own is known.
+fn apart(model: &Model) -> Option<Dur> {
+    let mut nearest = [None::<Dur>; 2];
+    let mut see = |right: bool, rtt: Option<Dur>| {
+        if let Some(rtt) = rtt.filter(|rtt| *rtt > Dur::ZERO) {
+            let known = &mut nearest[usize::from(right)];
+            *known = Some(known.map_or(rtt, |least| least.min(rtt)));
+        }
+    };
+    for s in &model.sessions {
+        see(
+            s.outside,
+            model.client_paths.get(s.client as usize).map(|p| p.rtt),
+        );
+        for c in s.connections() {
+            let server = model.server_paths.get(c.server as usize);
+            see(!s.outside, server.map(|p| p.rtt));
+        }
+    }
+    let [left, right] = nearest;
+    // A host beside the tap has no round trip.
+    (left.is_some() || right.is_some())
+        .then(|| left.unwrap_or_default() + right.unwrap_or_default())
 }
 
 /// An error if the model was written, but not the IPFIX file.

@@ -44,6 +44,7 @@ pub(crate) fn options(args: &RunArgs) -> Options {
         fresh: args.fresh,
         resume: args.resume,
         shard: args.shard,
+        energy_known: args.energy_known,
         emulation: Settings {
             repeats: REPEATS,
             ..args.emulation.settings()

@@ -15,12 +15,14 @@ use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 pub(crate) mod agents;
 pub(crate) mod compare;
 pub(crate) mod flows;
+mod links;
 mod loads;
 pub(crate) mod study;
 pub(crate) mod top;
 pub(crate) mod under;
 
 use compare::judgement;
+pub(crate) use links::coherence;
 use loads::loads;
 
 const WIDTH: usize = 80;

@@ -346,10 +346,17 @@ impl Threshold {
                 }
             }
         }
+        let when = match *name == GOODPUT.name {
+            true => {
+                ", which of requests is judged only where their times tell too little: where responses have other \
+                 sizes than without traffic, or most bytes are in none"
+            }
+            false => "",
+        };
         match known.is_empty() {
-            true => format!("no foreground has a measure `{name}`"),
+            true => format!("no foreground has a measure `{name}`{when}"),
             false => format!(
-                "no foreground has a measure `{name}`; there are {}",
+                "no foreground has a measure `{name}`{when}; there are {}",
                 known.join(", ")
             ),
         }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use groundswell::files;
 use groundswell::run::Event;
@@ -83,6 +84,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         ..args.emulation.settings()
     };
     interrupt::wishes();
+    let measuring = AtomicBool::new(false);
     let events = |event: Event<'_>| {
         if let Event::Stage {
             name: "measuring",
@@ -90,6 +92,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             finished,
         } = event
             && runs > finished
+            && !measuring.swap(true, Ordering::Relaxed)
             && !args.quiet
         {
             out::say("measuring the background alone (simulated) ...");
@@ -219,6 +222,7 @@ fn remedy(verdict: &Verdict) -> Option<String> {
     let least = known.min_by_key(|(remedy, _)| match remedy {
         Remedy::Measure => 0,
         Remedy::Requests { seen, .. } => *seen,
+        Remedy::Longer => usize::MAX,
     });
     least.map(|(remedy, runs)| hint(remedy, runs))
 }
@@ -229,13 +233,18 @@ fn hint(remedy: Remedy, runs: usize) -> String {
         Remedy::Measure => "hint: let the program print how late what it gets comes, and name that with --measure; \
                             more runs tell no more"
             .into(),
+        Remedy::Longer => format!(
+            "hint: in short runs traffic may carry less by chance: let the program run longer, as in a loop, or \
+             --compare {}",
+            2 * runs
+        ),
         Remedy::Requests {
             percentile,
             seen,
             wanted,
         } => format!(
-            "hint: {} needs {wanted} requests beside each background, and there were {seen}: make {} or more in each \
-             run, in a loop, or --compare {}",
+            "hint: {} needs {wanted} requests beside each background, and there were {seen}: let the program run \
+             longer, with {} or more in each run, as in a loop, or --compare {}",
             swell_stats::quantile_name(percentile),
             wanted.div_ceil(runs),
             (wanted * runs).div_ceil(seen.max(1))
@@ -293,7 +302,7 @@ mod tests {
         };
         let p90 = said(0.9, 10, 100, 10);
         assert!(
-            p90.contains("make 10 or more in each run, in a loop, or --compare 100"),
+            p90.contains("with 10 or more in each run, as in a loop, or --compare 100"),
             "{p90}"
         );
         assert!(said(0.9, 40, 100, 10).contains("--compare 25"));
@@ -301,10 +310,11 @@ mod tests {
         let p95 = said(0.95, 185, 200, 5);
         assert!(p95.contains("p95 needs 200"), "{p95}");
         assert!(
-            p95.contains("make 40 or more in each run, in a loop, or --compare 6"),
+            p95.contains("with 40 or more in each run, as in a loop, or --compare 6"),
             "{p95}"
         );
         assert!(hint(Remedy::Measure, 5).contains("--measure"));
+        assert!(hint(Remedy::Longer, 5).contains("run longer, as in a loop, or --compare 10"));
     }
 
     #[test]

@@ -81,6 +81,7 @@
 //! * Attackers: RFC 5961 and SYN cookies.
 
 mod cc;
+mod clock;
 mod config;
 mod endpoint;
 mod front;

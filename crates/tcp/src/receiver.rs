@@ -9,6 +9,7 @@ use tuning::Tuning;
 use swell_base::{Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
 use crate::Config;
+use crate::clock::millis;
 
 /// Full-segment size assumed before a segment arrives (Linux `tcp_initialize_rcv_mss`).
 const FIRST_MSS: u32 = 536;
@@ -19,16 +20,6 @@ const CE: u8 = 3;
 /// Clock for one-way delays.
 pub(crate) fn ticks(now: Time) -> u32 {
     (now.as_nanos() / Stamps::TICK.as_nanos()) as u32 // wraps
-}
-
-/// Clock for receive-buffer tuning.
-pub(crate) fn micros(now: Time) -> u32 {
-    (now.as_nanos() / 1000) as u32 // wraps, as the stamps do
-}
-
-/// Clock for timestamps (Linux `tcp_time_stamp_ms`).
-pub(crate) fn millis(now: Time) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32 // wraps
 }
 
 /// One cache line, together with the settings before it and the counters after it.

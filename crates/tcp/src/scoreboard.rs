@@ -5,46 +5,14 @@
 //! three are maintained, so RFC 6675's pipe is a subtraction and never a scan.
 
 mod delivered;
+mod record;
 
 use std::collections::VecDeque;
 
 use swell_base::{Time, fetch};
 
 pub(crate) use delivered::Delivered;
-
-/// Estimated state of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SegmentState {
-    Flying,
-    Sacked,
-    Lost,
-    /// Retransmitted after a loss, which counts until the segment is acknowledged (Linux `TCPCB_LOST` with
-    /// `TCPCB_SACKED_RETRANS`).
-    Repaired,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    pub(crate) seq: u64,
-    /// Time of the latest transmission.
-    pub(crate) sent_at: Time,
-    /// Payload bytes.
-    pub(crate) len: u32,
-    pub(crate) place: SegmentState,
-    /// Sent more than once.
-    pub(crate) resent: bool,
-    pub(crate) fin: bool,
-}
-
-impl Record {
-    pub(crate) fn end(&self) -> u64 {
-        self.seq + self.size()
-    }
-    /// Length in sequence space.
-    fn size(&self) -> u64 {
-        u64::from(self.len) + u64::from(self.fin)
-    }
-}
+pub(crate) use record::{Record, SegmentState};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {

@@ -7,6 +7,7 @@ mod hystart;
 mod loss;
 mod ns2;
 mod paced;
+mod state;
 mod transmit;
 mod undo;
 mod validation;
@@ -15,68 +16,13 @@ mod writes;
 use swell_base::{Dur, Stamps, Time, fetch};
 
 use crate::cc::Window;
+use crate::clock::millis;
 use crate::front::Front;
-use crate::receiver::millis;
 use crate::rtt::{Round, Rtt};
 use crate::scoreboard::Scoreboard;
 use crate::{Algorithm, Config};
-use hystart::HyStart;
-pub(crate) use loss::Expired;
-use loss::{Prr, Rack};
-use ns2::Action;
-use undo::Undo;
-use validation::Flight;
-use writes::{Runs, Writes};
-
-/// Loss recovery state of the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// No loss is known.
-    Open,
-    /// The window is being reduced because of ECN marks, until data beyond `recover` is acknowledged (Linux
-    /// `TCP_CA_CWR`).
-    Reducing,
-    /// Fast recovery, until `recover` is acknowledged.
-    Recovery,
-    /// After an RTO, until `recover` is acknowledged.
-    Loss,
-}
-
-/// The purpose for which the single retransmission timer is currently armed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
-    /// Retransmission time-out (RTO).
-    Rto,
-    /// Tail loss probe (RFC 8985 section 7).
-    Probe,
-    /// End of the reordering window (RFC 8985 section 6.2).
-    Reorder,
-    /// Zero-window probe (RFC 9293 section 3.8.6.1).
-    Persist,
-}
-
-/// A segment to put on the wire.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Out {
-    pub(crate) seq: u64,
-    pub(crate) len: u32,
-    pub(crate) fin: bool,
-    /// Data sent for the first time. Only such data is sent as ECT (RFC 3168 section 6.1.5).
-    pub(crate) fresh: bool,
-}
-
-/// Counters for [`crate::Stats`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) resent: u32,
-    pub(crate) rtos: u32,
-    pub(crate) recoveries: u32,
-    pub(crate) probes: u32,
-    pub(crate) marks: u32,
-    /// Reductions that were undone, and the time-outs among them.
-    pub(crate) undone: u16,
-    pub(crate) spurious: u16,
-}
+use state::{Action, Active, Episode, Flight, NO_LIMIT, Rare, Writes};
+pub(crate) use state::{Counters, Expired, Out, Phase, Sender, Timer};
 
 /// The RTT according to an echoed timestamp, at least one millisecond, which is the resolution of timestamps. An RTT
 /// cannot exceed eight minutes: such an echo would look like a timestamp from the future.
@@ -88,145 +34,6 @@ fn round_trip(now: Time, echo: u32) -> Option<Dur> {
 /// Saturates to 32 bits, for comparison with windows, which never exceed 4 GB.
 fn saturated(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
-/// Fields are ordered by use, in cache lines of 64 bytes: first the fields that a pure receiver reads, then those
-/// that an acknowledgement and a write need, then the rest.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(crate) struct Sender {
-    /// SND.UNA and SND.NXT (RFC 9293 section 3.3.1).
-    pub(crate) una: u64,
-    pub(crate) nxt: u64,
-    /// First sequence number beyond the peer's receive window.
-    edge: u64,
-    /// One past the last byte written.
-    end: u64,
-    /// Expiry of the timer; `Time::MAX` when it is not running.
-    pub(crate) deadline: Time,
-    /// State of the endpoint, kept here because there is space in this cache line.
-    pub(crate) front: Front,
-    /// ns-2's sender is in use: windows count packets, and the ns-2 fields below are valid.
-    ns2: bool,
-    /// Sending is paced.
-    paced: bool,
-    /// See [`Sender::is_simple`].
-    pub(crate) simple: bool,
-    /// For the endpoint: segments carry ECN marks or stamps.
-    pub(crate) marks: bool,
-    /// [`Config::packets`], [`Config::nagle`].
-    packets: bool,
-    nagle: bool,
-    /// Retransmit the oldest segment regardless of the window.
-    force: bool,
-    pub(crate) fin_queued: bool,
-    pub(crate) fin_sent: bool,
-    timer: Timer,
-    pub(crate) phase: Phase,
-    /// Consecutive RTOs.
-    timeouts: u8,
-    /// Write boundaries; used only with [`Config::packets`].
-    writes: Writes,
-    // The second cache line.
-    pub(crate) board: Scoreboard,
-    pub(crate) window: Window,
-    // The third cache line.
-    last_sent: Time,
-    /// The one segment being timed, as (end, time sent); end 0 means none. Before the connection is open, the SYN.
-    pub(crate) timed: (u64, Time),
-    /// HyStart monitors the current slow start ([`Config::hystart`]): the first one, or one after an RTO.
-    minded: bool,
-    partial_acked: bool,
-    /// The next new data carries CWR, because the window was reduced.
-    pub(crate) cwr: bool,
-    /// For the endpoint: number of SYNs or SYN/ACKs sent.
-    pub(crate) syns: u8,
-    /// For the endpoint: the final ACK of the handshake goes out alone, before any data. A kernel does this when the
-    /// application writes only after `connect` returns.
-    pub(crate) bare_ack: bool,
-    /// The most recent action that changed the window.
-    action: Action,
-    /// A duplicate acknowledgement allows one more packet.
-    extra: bool,
-    /// Number of packets that the last acknowledgement may still release ([`ns2::NO_LIMIT`]: as many as the window
-    /// allows).
-    burst: u8,
-    /// Used only with [`Config::window_validation`].
-    flight: Flight,
-    /// Window inflation from duplicate acknowledgements in fast recovery without SACK, in bytes. Partial
-    /// acknowledgements may make it negative.
-    inflation: f64,
-    dupacks: u32,
-    /// With ns-2's sender, the number of packets in flight, from the oldest, that were sent since the last time-out:
-    /// `t_seqno_` counted from `highest_ack_`. With CUBIC, which ns-2's sender does not have, its
-    /// [smallest RTT](Sender::delay_min) in microseconds; zero before the first sample.
-    index_or_delay: u32,
-    active: Option<Box<Active>>,
-    // The fourth cache line.
-    pub(crate) rtt: Rtt,
-    /// SND.NXT when the current phase began.
-    recover: u64,
-    rare: Option<Box<Rare>>,
-}
-
-/// State that only some profiles need, or that is needed only after a loss. It is allocated on first use.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rare {
-    pub(crate) count: Counters,
-    /// `RACK.reordering_seen` of RFC 8985.
-    reordering_seen: bool,
-    /// Number of quarter RTTs by which the reordering window is widened, and the number of recoveries for which that
-    /// lasts (`RACK.reo_wnd_mult`, `RACK.reo_wnd_persist`).
-    wider: u8,
-    persist: u8,
-    /// Tail loss probe.
-    probe: Probe,
-    /// `TLP.end_seq`. For the sequence numbers in this struct the lower 32 bits suffice, because a flight never
-    /// exceeds 2 GB.
-    probe_end: u32,
-    /// SND.NXT when the reordering window was last widened.
-    adjusted: u32,
-    /// Number of segments that the peer reported as duplicates.
-    twice: u32,
-    /// Without PRR: marks on data below this sequence number are ignored, because the window was reduced since.
-    ecn_recover: u32,
-}
-
-/// Whether a tail loss probe is outstanding, and whether it carried new data (`TLP.is_retrans`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Probe {
-    #[default]
-    None,
-    /// The probe was new data.
-    New,
-    /// The probe was a retransmission.
-    Resent,
-}
-
-/// State that is not needed once everything is acknowledged. It is allocated on demand and freed when nothing is in
-/// flight.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Active {
-    episode: Option<Episode>,
-    rack: Rack,
-    /// Present since the first loss of the flight.
-    undo: Option<Box<Undo>>,
-    /// See the `writes` module.
-    runs: Option<Box<Runs>>,
-    /// For the endpoint: a segment that a timer released.
-    pub(crate) extra: Option<Out>,
-    /// For the endpoint: sequence and acknowledgement number of a RST to send.
-    pub(crate) rst: Option<(u64, u64)>,
-}
-
-/// State of the current recovery or of the monitored slow start. The two never overlap: a reduction of the window
-/// ends the monitored slow start.
-#[derive(Clone, Debug)]
-enum Episode {
-    /// In fast recovery with [`Config::prr`].
-    Recovery(Prr),
-    /// During a slow start that HyStart monitors.
-    SlowStart(HyStart),
 }
 
 impl Sender {
@@ -259,7 +66,7 @@ impl Sender {
             bare_ack: false,
             action: Action::None,
             extra: false,
-            burst: ns2::NO_LIMIT,
+            burst: NO_LIMIT,
             board: Scoreboard::default(),
             window,
             last_sent: Time::MAX,

@@ -35,11 +35,13 @@
 mod datagrams;
 mod file;
 pub mod flowlevel;
+mod lasting;
 mod marginals;
 mod model;
 mod remainder;
 mod reveal;
 mod schedule;
+mod sharing;
 mod thin;
 mod timeline;
 mod vary;
@@ -54,7 +56,7 @@ pub use model::{
 };
 pub use remainder::Entered;
 pub use reveal::Reveals;
-pub use schedule::{DrawError, Schedule, Start};
+pub use schedule::{DrawError, Lasting, Schedule, Start};
 pub use thin::Thinner;
 pub use timeline::Network;
 pub use vary::{Dependency, Knobs};

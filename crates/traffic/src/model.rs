@@ -231,6 +231,8 @@ pub struct Session {
     pub client: u32,
     /// Whether the client is on the outside (right) of the tapped link.
     pub outside: bool,
+    /// How long it lasted in the recording: to its last activity. `None`: not recorded.
+    pub lasted: Option<Dur>,
     /// Request-response groups (RREs), in order.
     pub groups: Vec<Group>,
 }

@@ -9,9 +9,9 @@
 //!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
 //!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
-//! * *Lasting sessions* take at least half of the recording, and not more than all of it. They are users who are always there, and each is played
-//!   once at a time: with the same phase in every pass, and not before its predecessor has ended. So a slower
-//!   network does not multiply them.
+//! * *Lasting sessions* took at least half of the recording ([`Session::lasted`]). They are users who are always there. At
+//!   any time there is one copy of each ([`Lasting`]). So a slower network does not multiply them, and a faster one does
+//!   not leave gaps.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
 //!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
@@ -20,18 +20,15 @@
 
 use swell_base::{Dur, Stream, Time, derived};
 
+use crate::lasting::stays;
 use crate::remainder::Entered;
 use crate::timeline::{Groups, Network};
-use crate::{Exchange, Knobs, Model, Session};
+use crate::{Knobs, Model};
 
 /// Maximum number of sessions in a run; drawing more would only exhaust memory.
 const MAX_STARTS: f64 = 20e6;
 /// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
-
-/// A session whose estimated course, without a network in between, is longer than the recording by more than one of this many parts
-/// is replayed more slowly than it was recorded. It would offer less than it did, if its copies waited.
-const LONGER: u64 = 20;
 
 /// Sessions of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,10 +37,21 @@ pub struct Schedule {
     pub starts: Vec<Start>,
     /// Sessions in progress when it begins.
     pub entered: Vec<Entered>,
-    /// By session of the model: whether it starts only after its predecessor of the same copy has ended.
-    pub lasting: Vec<bool>,
+    /// By session of the model, for lasting ones: when the next copy begins. What `starts` has of these is the first of
+    /// each copy, or the first after the one that has been entered.
+    pub lasting: Vec<Option<Lasting>>,
     /// Phase of the first copy in the first pass.
     pub phase: Dur,
+}
+
+/// When the copy after a session begins that is played once at a time: both this long after the end of its predecessor,
+/// and this long after its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasting {
+    /// Pause after the end: the rest of the recording.
+    pub rest: Dur,
+    /// Time from one beginning to the next over the assumed network: on the recorded link, the duration of the recording.
+    pub cycle: Dur,
 }
 
 /// One session to play.
@@ -134,16 +142,11 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
-        let lasts = |course: &Groups| course.end * 2 >= model.duration;
-        let longest = model.duration + model.duration / LONGER;
-        schedule.lasting = (model.sessions.iter().zip(&times))
-            .map(|(s, t)| {
-                // Nothing is faster than an empty network, so only long courses need a second look.
-                lasts(t) && {
-                    let recorded = recorded(s, knobs.think);
-                    let course = Groups::of(model, &recorded, &Network::default());
-                    lasts(&course) && course.end <= longest
-                }
+        let stays = stays(model, knobs.think);
+        schedule.lasting = (stays.iter().zip(&times))
+            .map(|(stay, course)| {
+                let (rest, cycle) = stay.map(|stay| (stay.rest, stay.cycle(course.end)))?;
+                Some(Lasting { rest, cycle })
             })
             .collect();
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
@@ -174,30 +177,48 @@ impl Schedule {
             let mut rng = Stream::indexed(seed, "schedule-cycle", pass);
             let chosen = appearances(model, &by_class, k, &mut rng);
             for copy in 0..chosen.first().map_or(0, |c| c.1) {
-                let phases = [circle.phase(copy, pass), circle.phase(copy, 0)];
+                let phase = circle.phase(copy, pass);
                 for &(session, _) in chosen.iter().take_while(|c| c.1 > copy) {
                     let lasting = schedule.lasting[session as usize];
-                    let phase = phases[usize::from(lasting)];
+                    if lasting.is_some() && pass > 0 {
+                        continue;
+                    }
                     let start = model.sessions[session as usize].start.as_nanos();
                     let turn = (start % circle.length + circle.length - phase) % circle.length;
                     // Cannot overflow, because the pass begins before the horizon.
                     let at = (pass * circle.length).saturating_add(turn);
                     let copy = copy as u32;
+                    let course = &times[session as usize];
+                    // The age at the beginning of the latest that began before it.
+                    let mut age = Dur::from_nanos(circle.length - turn);
+                    let mut at = at;
+                    if let (Some(Lasting { cycle, .. }), Some(stay)) =
+                        (lasting, &stays[session as usize])
+                    {
+                        if knobs.phase.is_none() {
+                            let left = at as f64 / circle.length as f64;
+                            at = cycle.scale(left).as_nanos();
+                        }
+                        // The same place in its course over this network.
+                        let lasted = stay.lasted().as_secs_f64();
+                        age = match age.as_secs_f64() / lasted {
+                            place if place < 1.0 => course.end.scale(place),
+                            _ => course.end,
+                        };
+                    }
                     if at < horizon.as_nanos() {
                         let at = Time::from_nanos(at);
                         schedule.starts.push(Start { at, session, copy });
                     }
                     if pass == 0 {
-                        let course = &times[session as usize];
-                        let mut age = Dur::from_nanos(circle.length - turn);
                         while age < course.end {
                             let which = (session, course);
                             (schedule.entered)
                                 .extend(Entered::at(model, which, copy, age, network));
-                            age += model.duration;
-                            if lasting {
+                            if lasting.is_some() {
                                 break;
                             }
+                            age += model.duration;
                         }
                     }
                 }
@@ -206,24 +227,6 @@ impl Schedule {
         schedule.starts.sort_unstable();
         Ok(schedule)
     }
-}
-
-/// The session with the think times of the recording: `factor` has been applied to them.
-fn recorded(session: &Session, factor: f64) -> Session {
-    let mut session = session.clone();
-    if factor == 1.0 || factor <= 0.0 {
-        return session;
-    }
-    let undo = |think: &mut Dur| *think = Dur::from_secs_f64(think.as_secs_f64() / factor);
-    for group in &mut session.groups {
-        undo(&mut group.think);
-        for connection in &mut group.connections {
-            if let Exchange::Sequential(turns) = &mut connection.exchange {
-                turns.iter_mut().for_each(|t| undo(&mut t.client_think));
-            }
-        }
-    }
-    session
 }
 
 /// The recording as a circle, and the phase of each copy in each pass.

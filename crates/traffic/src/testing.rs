@@ -14,6 +14,7 @@ pub fn session(class: u32, start: Dur, response: u64) -> Session {
         weight: 1.0,
         client: 0,
         outside: false,
+        lasted: None,
         groups: vec![Group {
             think: Dur::ZERO,
             connections: vec![Connection {
@@ -235,6 +236,7 @@ fn any_session() -> impl Strategy<Value = Session> {
                 weight,
                 client,
                 outside,
+                lasted: None,
                 groups,
             })
     })

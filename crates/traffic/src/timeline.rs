@@ -25,6 +25,26 @@ pub struct Network {
     pub rates: [Option<Rate>; 2],
 }
 
+/// Minimum share of a link that a transfer can expect, however high the load.
+pub(crate) const LEAST: f64 = 0.05;
+
+impl Network {
+    /// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
+    /// sharing leaves to a transfer at the lowest-rate link, whose rates are `link`, bits per second. Under processor
+    /// sharing, x bytes take x / (C (1 - load)) on average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean
+    /// offered rates.
+    pub fn shared(rtt: Dur, link: [f64; 2], offered: [f64; 2]) -> Network {
+        let left = |d: usize| {
+            let left = (link[d] - offered[d]).max(LEAST * link[d]);
+            Some(Rate::from_bps_f64(left))
+        };
+        Network {
+            rtt,
+            rates: [0, 1].map(left),
+        }
+    }
+}
+
 /// A sequence of data that one end sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {

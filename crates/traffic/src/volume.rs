@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use swell_base::Dur;
+use swell_base::{Dur, Time};
 
-use crate::schedule::Schedule;
+use crate::schedule::{Lasting, Schedule};
 use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
 use crate::{Connection, Exchange, Model, Session, Unit};
 
@@ -346,11 +346,10 @@ impl Model {
     }
 
     /// The same, where each session is played this share of its times.
-    fn rates_of(&self, share: impl Fn(usize, &Session) -> f64) -> [f64; 2] {
+    pub(crate) fn rates_of(&self, share: impl Fn(usize, &Session) -> f64) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for (i, s) in self.sessions.iter().enumerate() {
-            let pieces = s.pieces(self, &Network::default());
-            let bytes = between(&pieces, f64::NEG_INFINITY, f64::INFINITY);
+            let bytes = s.load(self);
             let often = s.weight * share(i, s);
             (0..2).for_each(|d| sum[d] += often * bytes[d]);
         }
@@ -369,6 +368,12 @@ impl Model {
 }
 
 impl Session {
+    /// Network-layer bytes that it puts on the link, left to right and right to left.
+    pub(crate) fn load(&self, model: &Model) -> [f64; 2] {
+        let pieces = self.pieces(model, &Network::default());
+        between(&pieces, f64::NEG_INFINITY, f64::INFINITY)
+    }
+
     /// Its load on the link, by the estimated times over `network`. Each entry has a connection's start
     /// since the session's, in seconds, and a part of that connection, left to right and right to left.
     fn pieces(&self, model: &Model, network: &Network) -> Vec<(f64, Piece)> {
@@ -402,7 +407,7 @@ impl Schedule {
     /// left to right and right to left. Times are estimated over `network`.
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
         let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-        let starts = self.begun(model, network);
+        let starts = self.begun(model, network, Dur::from_secs_f64(to));
         let starts = starts.iter().map(|&(s, at)| (s, at.as_secs_f64()));
         // A session may be entered twice: once for connections that continue beside later groups.
         let mut entered: Vec<(u32, u32, Dur)> = (self.entered.iter())
@@ -427,43 +432,46 @@ impl Schedule {
         sum
     }
 
-    /// Mean rates over all draws of `model` like this one, for each of its sessions once: those of [`Model::rates`], but that
-    /// lasting sessions are played less often where `network` stretches them beyond the recording.
-    pub fn rates(&self, model: &Model, network: &Network) -> [f64; 2] {
-        model.rates_of(|i, session| match self.lasting.get(i) {
-            Some(true) => {
-                let course = Groups::of(model, session, network).end.as_secs_f64();
-                (model.duration.as_secs_f64() / course.max(f64::MIN_POSITIVE)).min(1.0)
+    /// Mean rates over all draws of `model` like this one, for each of its sessions once: those of [`Model::rates`], but
+    /// lasting sessions are played less often where the assumed network stretches them, and more often where it is faster
+    /// than the recorded one.
+    pub fn rates(&self, model: &Model) -> [f64; 2] {
+        model.rates_of(|i, _| match self.lasting.get(i) {
+            Some(Some(Lasting { cycle, .. })) => {
+                model.duration.as_secs_f64() / cycle.as_secs_f64().max(f64::MIN_POSITIVE)
             }
             _ => 1.0,
         })
     }
 
-    /// Sessions that start in the run, and when: lasting ones after the estimated end of their predecessor.
-    fn begun(&self, model: &Model, network: &Network) -> Vec<(u32, Dur)> {
-        let lasts = |session: u32| self.lasting.get(session as usize) == Some(&true);
-        let mut courses: BTreeMap<u32, Dur> = BTreeMap::new();
-        let mut course = |session: u32| {
-            let of = |s: &Session| Groups::of(model, s, network).end;
-            let whole = || model.sessions.get(session as usize).map_or(Dur::ZERO, of);
-            *courses.entry(session).or_insert_with(whole)
-        };
-        // When those in progress end, by session and copy.
-        let mut ends: BTreeMap<(u32, u32), Dur> = BTreeMap::new();
-        for e in self.entered.iter().filter(|e| lasts(e.session)) {
-            let end = course(e.session).saturating_sub(e.age);
-            ends.insert((e.session, e.copy), end);
-        }
-        let begun = self.starts.iter().map(|s| {
-            let mut at = Dur::from_nanos(s.at.as_nanos());
-            if lasts(s.session) {
-                let end = ends.entry((s.session, s.copy)).or_default();
-                at = at.max(*end);
-                *end = at + course(s.session);
+    /// Sessions that start before `end`, and when: lasting ones after the estimated end of their predecessor.
+    fn begun(&self, model: &Model, network: &Network, end: Dur) -> Vec<(u32, Dur)> {
+        let mut entered: BTreeMap<(u32, u32), Dur> = BTreeMap::new();
+        for e in &self.entered {
+            if let Some(Some(Lasting { rest, .. })) = self.lasting.get(e.session as usize)
+                && let Some(session) = model.sessions.get(e.session as usize)
+            {
+                let course = Groups::of(model, session, network).end;
+                let next = course.saturating_sub(e.age) + *rest;
+                entered.insert((e.session, e.copy), next);
             }
-            (s.session, at)
-        });
-        begun.collect()
+        }
+        let mut begun = Vec::with_capacity(self.starts.len());
+        for s in &self.starts {
+            let mut at = s.at.since(Time::ZERO);
+            match self.lasting.get(s.session as usize) {
+                Some(Some(Lasting { cycle, .. })) => {
+                    let free = entered.get(&(s.session, s.copy));
+                    at = at.max(free.copied().unwrap_or_default());
+                    while at < end {
+                        begun.push((s.session, at));
+                        at += *cycle;
+                    }
+                }
+                _ => begun.push((s.session, at)),
+            }
+        }
+        begun
     }
 }
 

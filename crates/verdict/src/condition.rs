@@ -215,7 +215,7 @@ impl<'r> Pairs<'r> {
         self.over.iter().copied().zip(self.under.iter().copied())
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &'r RunResult> {
+    pub fn all(&self) -> impl Iterator<Item = &'r RunResult> + Clone {
         self.over.iter().chain(&self.under).copied()
     }
 

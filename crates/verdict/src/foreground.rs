@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use swell_base::Warning;
+use swell_base::{Direction, Warning};
 use swell_stats::{Estimate, MIN_REPLICATIONS, Replications};
 
 use super::answer::{Answer, PERCENTILES};
@@ -73,6 +73,9 @@ pub struct BackgroundVerdict {
     pub offered_bps: [f64; 2],
     /// What was requested of it, or what it carries when it is alone, likewise; `None` where neither is known.
     pub requested_bps: [Option<f64>; 2],
+    /// Whether its clients are at the end of the foreground's servers: its down is the foreground's up.
+    #[serde(skip)]
+    pub turned: bool,
     /// Percentiles of request times, by [`PERCENTILES`].
     pub quantiles: Vec<Quantile>,
     /// What the answer rests on.
@@ -92,6 +95,14 @@ pub struct BackgroundVerdict {
 }
 
 impl BackgroundVerdict {
+    /// Its own direction that flows in this direction of the foreground.
+    pub fn along(&self, direction: Direction) -> Direction {
+        match self.turned {
+            true => direction.opposite(),
+            false => direction,
+        }
+    }
+
     /// Everything that was compared, whether an answer rests on it or not.
     pub fn compared(&self) -> impl Iterator<Item = &Judgement> {
         self.judged.iter().chain(&self.beside)
@@ -170,7 +181,11 @@ pub(super) fn background(
     let mut found = found.unwrap_or_default();
     let loads = Loads::of(results, foreground, with);
     if let Some(alone) = alone {
-        found.open.extend(loads.gave_way());
+        let short = loads.gave_way();
+        if !short.is_empty() {
+            found.remedy.get_or_insert(Remedy::Longer);
+        }
+        found.open.extend(short);
         found
             .open
             .extend(validity::lacking(results, with.background));
@@ -189,6 +204,7 @@ pub(super) fn background(
         load_bps: loads.carried,
         offered_bps: loads.offered,
         requested_bps: loads.requested,
+        turned: loads.is_turned(),
         quantiles,
         withheld: alone.map_or_else(Vec::new, |alone| {
             let mut reasons = validity::against(with, alone, &loads, &found);

@@ -72,6 +72,9 @@ struct Shared {
     rate: f64,
     /// What foregrounds carried over the link, in the direction in which they carried more.
     foreground: f64,
+    /// Whether the foreground crosses it in the opposite of its own directions: the clients of the two are at opposite
+    /// ends.
+    turned: bool,
 }
 
 impl Loads {
@@ -203,6 +206,12 @@ impl Loads {
         }
     }
 
+    /// Whether its clients are at the end of the foreground's servers: what it sends down flows up for the foreground.
+    pub fn is_turned(&self) -> bool {
+        let mut shared = self.each().flat_map(|l| &l.shared).peekable();
+        shared.peek().is_some() && shared.all(|s| s.turned)
+    }
+
     /// This background, or its parts where they are judged one by one.
     fn each(&self) -> impl Iterator<Item = &Loads> {
         let own = self.parts.is_empty().then_some(self);
@@ -246,7 +255,7 @@ impl Loads {
                     "{} Mbit/s of {} were requested {} and {} {word}",
                     mega(requested, 2),
                     self.name,
-                    d.name(),
+                    self.way(d),
                     mega(came, 2)
                 )
             })
@@ -264,6 +273,14 @@ impl Loads {
         }
     }
 
+    /// What the foreground calls a direction of this background.
+    fn way(&self, d: Direction) -> &'static str {
+        match self.is_turned() {
+            true => d.opposite().name(),
+            false => d.name(),
+        }
+    }
+
     /// Why the rate that it is said to carry alone cannot be right: it carried more beside the foreground. Traffic that
     /// gives way carries less. In windows of the runs, draws may be larger than elsewhere, so these prove nothing.
     fn exceeded(&self) -> Option<String> {
@@ -276,7 +293,7 @@ impl Loads {
                 "{} was to carry {} Mbit/s {}, its rate alone, and carried {}",
                 self.name,
                 mega(own, 2),
-                d.name(),
+                self.way(d),
                 mega(carried, 2)
             )
         })
@@ -306,7 +323,7 @@ impl Loads {
                     "{name} carried {} of {} Mbit/s {} beside it, though the link had room",
                     mega(carried, 2),
                     mega(requested, 2),
-                    d.name()
+                    self.way(d)
                 )
             })
         };
@@ -318,7 +335,7 @@ impl Loads {
                 format!(
                     "{name} offered {} Mbit/s {} and {} were carried, though the link had room",
                     mega(offered, 2),
-                    d.name(),
+                    self.way(d),
                     mega(carried, 2)
                 )
             })
@@ -351,8 +368,8 @@ impl Loads {
 
     /// The first shared link where two backgrounds that carry the same alone carried different rates beside the
     /// foreground, and these rates, if most of the difference is what the lower one carried less than alone, that
-    /// one responds to the network, and the foreground carried as much. In short runs bursty traffic may carry less by
-    /// chance.
+    /// one responds to the network, its bottleneck was full, and the foreground carried as much. In short runs bursty
+    /// traffic may carry less by chance.
     pub fn yielded(loads: [&Loads; 2]) -> Option<(String, [f64; 2])> {
         let equal = unequal(loads, Loads::own_at).is_empty();
         let beside = unequal(loads, Loads::carried_at);
@@ -360,10 +377,12 @@ impl Loads {
         let lower = usize::from(carried[1] < carried[0]);
         let lost = loads[lower].own_at(at)? - carried[lower];
         let gap = carried[1 - lower] - carried[lower];
-        let here = |s: &&Shared| (&s.link, s.direction) == (&at.link, at.direction);
-        let mut places = loads[lower].each().flat_map(|l| &l.shared);
-        let displaced = places.find(here)?.foreground;
-        let gives_way = !loads[lower].open_loop && lost > gap / 2.0 && displaced > lost / 2.0;
+        let places = loads[lower].each();
+        let mut places = places.flat_map(|l| l.shared.iter().map(move |s| (l, s)));
+        let here = |s: &Shared| (&s.link, s.direction) == (&at.link, at.direction);
+        let (part, place) = places.find(|(_, s)| here(s))?;
+        let displaced = place.foreground > lost / 2.0 && !part.has_room(place.own);
+        let gives_way = !loads[lower].open_loop && lost > gap / 2.0 && displaced;
         gives_way.then_some((on, carried))
     }
 
@@ -439,7 +458,8 @@ fn shared(
     let Some(own) = file.foreground.iter().find(|f| f.name() == foreground) else {
         return Vec::new();
     };
-    let crossed = file.ways(&own.route()).concat();
+    let along = file.ways(&own.route());
+    let crossed = along.concat();
     let ways = file.ways(&file.leaves(background)[0].route());
     let each = Direction::BOTH
         .into_iter()
@@ -461,6 +481,7 @@ fn shared(
         Shared {
             rate: rate.unwrap_or(0.0),
             foreground: beside[0].max(beside[1]),
+            turned: !along[d].contains(&(link.clone(), direction)),
             link,
             direction,
             own: d,
@@ -489,11 +510,14 @@ fn unequal(
         if !counts || (x - y).abs() <= UNEQUAL * x.max(y) || known {
             continue;
         }
-        // The table gives the loads of a background by its own directions, so do messages where there is one link.
+        // The table gives the loads of a background by directions of the foreground, so do messages where there is one link.
         let owns = a.each().chain(b.each()).flat_map(|l| l.crossing(at));
         let owns: Vec<Direction> = owns.collect();
         found.push(match owns.iter().all(|&d| d == owns[0]) {
-            true if !several => (owns[0].name().to_owned(), [x, y], at),
+            true if !several => {
+                let own = if at.turned { at.own.opposite() } else { at.own };
+                (own.name().to_owned(), [x, y], at)
+            }
             _ => {
                 let way = at.direction.name();
                 (format!("{way} link {}", at.link), [x, y], at)

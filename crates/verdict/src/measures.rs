@@ -104,7 +104,7 @@ fn request_times_of(
         .extend(more_are_cut_off([over, under], &pairs.names));
     if asked.program && durations_are_constant(over, under) && !are_exchanges(asked, pairs) {
         // The program runs for a fixed time, so only what it achieves in that time can differ.
-        match most_bytes_are_in_no_request(asked, pairs) {
+        match most_bytes_are_in_no_request(asked, pairs.all()) {
             // An upload, for example: no response holds its bytes.
             true => found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d)),
             false => found.mean(&GOODPUT, pairs, value),
@@ -113,7 +113,7 @@ fn request_times_of(
         found.paces_itself(asked, pairs);
         return;
     }
-    if most_bytes_are_in_no_request(asked, pairs) {
+    if most_bytes_are_in_no_request(asked, pairs.all()) {
         if !most_bytes_pass_during_requests(pairs) {
             found.paces_itself(asked, pairs);
         }

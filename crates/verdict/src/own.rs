@@ -11,7 +11,7 @@ use swell_stats::Bootstrap;
 
 use super::condition::Condition;
 use super::judge::Statistic;
-use super::streams::answers_are_paced;
+use super::streams::are_paced;
 
 /// What the verdict asks about a foreground.
 pub(super) struct Asked {
@@ -35,7 +35,7 @@ pub(super) struct Asked {
     pub silent: Option<&'static str>,
     /// The sizes of the objects that its clients request in turn; empty if they are no such list.
     pub sizes: Vec<Bytes>,
-    /// Whether it is a program whose answers come at a pace of the server's, as without traffic they show.
+    /// Whether it is a program whose data go or come at a pace of one of its ends, as they show without traffic.
     pub paced: bool,
 }
 
@@ -191,7 +191,7 @@ impl Asked {
 
     /// The same, knowing the runs without traffic.
     pub(super) fn with_idle(mut self, idle: Option<&Condition<'_>>) -> Asked {
-        self.paced = idle.is_some_and(|idle| answers_are_paced(&self, idle));
+        self.paced = idle.is_some_and(|idle| are_paced(&self, idle));
         self
     }
 

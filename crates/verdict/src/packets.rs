@@ -8,7 +8,7 @@ use super::condition::{Condition, Pairs};
 use super::judge::Statistic;
 use super::numbers::digits;
 use super::own::Asked;
-use super::values::{Found, asked_for};
+use super::values::{Found, TOO_FEW, asked_for};
 use swell_experiment::measure::Measure;
 use swell_experiment::store::RunResult;
 
@@ -90,7 +90,7 @@ impl Found {
         if statistics.len() == 1 {
             let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
             self.open.push(format!(
-                "{fewer} packets are too few for the p90 of {}, which wants {wanted:.0}",
+                "{fewer} packets{TOO_FEW}the p90 of {}, which wants {wanted:.0}",
                 measure.name
             ));
         } else if statistics.len() < DECISIVE.len() {
@@ -108,7 +108,7 @@ impl Found {
                 let wanted = MIN_TAIL_SAMPLES / (1.0 - last);
                 let tail = quantile_name(p);
                 self.open.push(format!(
-                    "{fewer} packets are too few for the {tail} of {}, which wants {wanted:.0}, and the {tail} seen is {} times as large",
+                    "{fewer} packets{TOO_FEW}the {tail} of {}, which wants {wanted:.0}, and the {tail} seen is {} times as large",
                     measure.name,
                     digits(x)
                 ));

@@ -11,11 +11,14 @@ use super::answer::{Answer, DECISIVE, MARGIN};
 use super::judge::{Judgement, Statistic};
 use super::numbers::{digits, percent, quantity, times};
 use super::ratios::Known;
-use super::values::{TIME_OF, TOO_FEW};
-use swell_experiment::measure::{Better, COMPLETION_TIME, FIRST_BYTE};
+use super::values::TOO_FEW;
+use swell_experiment::measure::{Better, COMPLETION_TIME};
 
 /// Maximum length of a single-sentence paragraph, characters: four lines of a terminal.
 const SENTENCE: usize = 320;
+
+/// Figures whose logarithms differ by less are alike: they are given with three digits.
+const ALIKE: f64 = 0.01;
 
 /// An answer, and a line for each background that it rests on, where the answer does not name them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -119,10 +122,9 @@ impl ComparisonText<'_> {
         [self.withheld, self.open].concat().join(", ")
     }
 
-    /// The reasons that concern a judgement. Too few requests for a percentile of their times say nothing about what a
-    /// program reports itself, or about rates.
-    fn reasons_for(&self, j: &Judgement) -> String {
-        let concerns = |reason: &&String| !reason.contains(TOO_FEW) || of_requests(j);
+    /// The reasons that concern what was judged. A percentile with too few values was not, and says nothing about others.
+    fn reasons_for_judged(&self) -> String {
+        let concerns = |reason: &&String| !reason.contains(TOO_FEW);
         let open = self.open.iter().filter(concerns).cloned().collect();
         [self.withheld.to_vec(), open].concat().join(", ")
     }
@@ -190,7 +192,7 @@ pub(super) fn paragraph(
     // What is open for a stated reason is explained by that reason, neither by its figure nor by one that is settled.
     let counts = |s: &ComparisonText<'_>, j: &Judgement| {
         let asks = j.differs == Answer::Unclear || s.all_reasons().is_empty();
-        answer != Answer::Unclear || (asks && s.reasons_for(j).is_empty())
+        answer != Answer::Unclear || (asks && s.reasons_for_judged().is_empty())
     };
     let most = sides
         .iter()
@@ -237,11 +239,11 @@ pub(super) fn paragraph(
 
 /// A sentence on the side with a larger figure than `most` that has no answer for a stated reason. Tables show it, too.
 fn left_out(sides: &[ComparisonText<'_>], most: &Judgement) -> String {
-    let explained = |s: &ComparisonText<'_>, j: &Judgement| !s.reasons_for(j).is_empty();
     let larger = sides
         .iter()
-        .filter_map(|s| Some((s, s.strongest(|j| explained(s, j))?)))
-        .filter(|(_, j)| strength(j) > strength(most))
+        .filter(|s| !s.reasons_for_judged().is_empty())
+        .filter_map(|s| Some((s, s.strongest(|_| true)?)))
+        .filter(|(_, j)| strength(j) > strength(most) + ALIKE)
         .max_by(|a, b| strength(a.1).total_cmp(&strength(b.1)));
     larger.map_or_else(String::new, |(side, j)| {
         let name = side.with.trim_start_matches("with ");
@@ -249,15 +251,9 @@ fn left_out(sides: &[ComparisonText<'_>], most: &Judgement) -> String {
             " A larger one is left out: {name}, where {} {} ({}).",
             phrases(&[j]),
             side.than,
-            side.reasons_for(j)
+            side.reasons_for_judged()
         )
     })
-}
-
-/// Whether it is a percentile of the times of requests.
-fn of_requests(j: &Judgement) -> bool {
-    let all = [&COMPLETION_TIME, &FIRST_BYTE];
-    j.measure.starts_with(TIME_OF) || all.iter().any(|m| m.name == j.measure)
 }
 
 /// How far into the bad tail percentiles were judged, for the end of a sentence, such as " up to p50 of time"; empty where

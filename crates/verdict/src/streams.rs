@@ -6,30 +6,33 @@ use swell_stats::mean;
 use super::condition::{Condition, Pairs};
 use super::own::{Asked, HEADERS, Own, WORD};
 use swell_experiment::measure::{BUILT_IN, Measure};
-use swell_experiment::observe::{LinkTotals, Request};
+use swell_experiment::observe::{Bin, LinkTotals, Request};
 use swell_experiment::store::RunResult;
 
 /// A foreground that carries more than this many times the bytes of its responses does more than make requests.
 const ELSEWHERE: u64 = 2;
 
-/// Packets of the foreground in all runs, both ways, and their payload in bytes.
-fn carried(asked: &Asked, pairs: &Pairs<'_>) -> (u64, u64) {
+/// Packets of the foreground in these runs, both ways, and their payload in bytes.
+fn carried<'r>(asked: &Asked, runs: impl Iterator<Item = &'r RunResult>) -> (u64, u64) {
     // Count each packet once, at the first link of its path.
     let first = |run| {
         let ways = Direction::BOTH.map(|d| asked.way(run, d).into_iter().next());
         ways.into_iter().flatten()
     };
-    let all = pairs.all().flat_map(first);
+    let all = runs.flat_map(first);
     let (packets, bytes) = all.fold((0, 0), |sum: (u64, u64), own| {
         (sum.0 + own.arrived_packets, sum.1 + own.departed)
     });
     (packets, bytes.saturating_sub(HEADERS * packets))
 }
 
-/// Whether most of what the foreground carried belongs to no response.
-pub(super) fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
-    let (packets, payload) = carried(asked, pairs);
-    let requests = pairs.all().flat_map(|r| &r.observed.requests);
+/// Whether most of what the foreground carried in these runs belongs to no response.
+pub(super) fn most_bytes_are_in_no_request<'r>(
+    asked: &Asked,
+    runs: impl Iterator<Item = &'r RunResult> + Clone,
+) -> bool {
+    let (packets, payload) = carried(asked, runs.clone());
+    let requests = runs.flat_map(|r| &r.observed.requests);
     let responses: u64 = requests.map(|r| r.bytes).sum();
     payload > ELSEWHERE * responses && payload > WORD * packets
 }
@@ -42,7 +45,7 @@ const INITIAL_WINDOW: u64 = 14_600;
 pub(super) fn are_exchanges(asked: &Asked, pairs: &Pairs<'_>) -> bool {
     let requests = || pairs.all().flat_map(|run| &run.observed.requests);
     let until = |end: fn(&Request) -> f64| requests().map(|r| end(r) - r.start).sum::<f64>();
-    let (_, payload) = carried(asked, pairs);
+    let (_, payload) = carried(asked, pairs.all());
     // NaN where no first byte was seen.
     2.0 * until(|r| r.first_byte) >= until(|r| r.last_byte)
         && payload <= INITIAL_WINDOW * requests().count() as u64
@@ -54,34 +57,140 @@ const WINDOW: f64 = 65_535.0;
 /// What a loss may leave of a window: a segment.
 const SEGMENT: f64 = 1_460.0;
 
-/// An answer that takes more than this many times as long as the network needs for it waits for its server.
+/// What takes more than this many times as long as the network needs for it waits for its server or its client.
 const FAR: f64 = 2.0;
+
+/// Whether requests take the time that one of the two ends needs to send, rather than that of the network, as the runs
+/// without traffic show. The last byte is then late by what it alone waits for, whatever the data before it waited for.
+pub(super) fn are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
+    asked.program && (answers_are_paced(asked, idle) || transfers_are_paced(asked, idle))
+}
+
+/// What a network without other traffic does to the data of a program in one direction.
+struct Network {
+    /// Both ways, seconds.
+    round_trip: f64,
+    /// Of the slowest link of the path, bit/s.
+    rate: f64,
+    /// What a transfer carries per round trip, bytes.
+    window: f64,
+    /// The bins of the path's last link: when they begin, and what they carried of the program, bytes.
+    bins: Vec<(f64, u64)>,
+    /// How long a bin is, seconds; not above zero where there are none.
+    width: f64,
+}
+
+impl Network {
+    /// What the path in the program's main direction does, in a run without traffic.
+    fn of(asked: &Asked, idle: &Condition<'_>, run: &RunResult) -> Network {
+        let way = asked.main(run);
+        let rates = way.iter().filter_map(|own| link(run, own)).map(|l| l.rate);
+        let last = way.last();
+        let here = |bin: &&Bin| {
+            last.is_some_and(|own| (&*bin.link, bin.direction) == (own.link, own.direction))
+        };
+        let bins = run.observed.bins.iter().filter(here);
+        let mut bins: Vec<(f64, u64)> = bins.map(|bin| (bin.time, bin.departed[0])).collect();
+        bins.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let widths = bins.windows(2).map(|two| two[1].0 - two[0].0);
+        Network {
+            round_trip: idle.propagation[0] + idle.propagation[1],
+            rate: rates.fold(f64::INFINITY, f64::min),
+            window: match way.iter().any(|own| own.dropped > 0) {
+                true => SEGMENT,
+                false => WINDOW,
+            },
+            width: widths.reduce(f64::min).unwrap_or(0.0),
+            bins,
+        }
+    }
+
+    /// How long it needs for a request and an answer, one of which holds so many bytes, seconds.
+    fn needs(&self, bytes: f64) -> f64 {
+        let slow_start = (bytes / INITIAL_WINDOW as f64).ln_1p() / std::f64::consts::LN_2;
+        self.round_trip * (1.0 + slow_start + bytes / self.window) + bytes * 8.0 / self.rate
+    }
+
+    /// When the data begin and end that leave in the bins which `counts` picks by their beginning, and how many bytes they
+    /// are; `None` if there are none, or there is a pause in them, or they take longer than the network needs for `bytes`.
+    fn in_one_go(&self, bytes: f64, counts: impl Fn(f64) -> bool) -> Option<(f64, f64, u64)> {
+        let own = self.bins.iter().filter(|b| b.1 > 0 && counts(b.0));
+        let own: Vec<&(f64, u64)> = own.collect();
+        let (begin, end) = (own.first()?.0, own.last()?.0 + self.width);
+        let apart = |two: &[&(f64, u64)]| two[1].0 - two[0].0 > 1.5 * self.width;
+        let is_fast = end - begin <= self.needs(bytes) + 2.0 * self.width;
+        (self.width > 0.0 && is_fast && !own.windows(2).any(apart))
+            .then(|| (begin, end, own.iter().map(|b| b.1).sum()))
+    }
+}
+
+/// What the head of an answer may hold, bytes: two segments.
+const HEAD: u64 = 2 * 1_460;
 
 /// Whether most answers of a program come at a pace of the server's, as live feeds do: in the runs without traffic, most
 /// of a request's time lies after the first byte, and is far longer than its bytes take over the link and in slow start.
-/// The last byte of such an answer is late by what it alone waits for, whatever the parts before it waited for.
-pub(super) fn answers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
-    let round_trip = idle.propagation[0] + idle.propagation[1];
+/// A server may also send the head of its answer at once and compute the rest: that comes in one go, after a silence that
+/// is most of the time. Bins of the links must show it.
+fn answers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
     let (mut paced, mut all) = (0, 0);
-    for run in idle.runs.iter().flatten().filter(|_| asked.program) {
-        let way = asked.main(run);
-        let rates = way.iter().filter_map(|own| link(run, own)).map(|l| l.rate);
-        let rate = rates.fold(f64::INFINITY, f64::min);
-        let window = match way.iter().any(|own| own.dropped > 0) {
-            true => SEGMENT,
-            false => WINDOW,
-        };
+    for run in idle.runs.iter().flatten() {
+        let network = Network::of(asked, idle, run);
         for r in &run.observed.requests {
             let bytes = r.bytes as f64;
-            let slow_start = (bytes / INITIAL_WINDOW as f64).ln_1p() / std::f64::consts::LN_2;
-            let needed = round_trip * (1.0 + slow_start + bytes / window) + bytes * 8.0 / rate;
             // NaN where no byte was seen.
             let (answer, whole) = (r.last_byte - r.first_byte, r.last_byte - r.start);
-            paced += usize::from(2.0 * answer >= whole && answer > FAR * needed);
+            let is_slow = 2.0 * answer >= whole && answer > FAR * network.needs(bytes);
+            paced += usize::from(is_slow && !is_computed(&network, r));
             all += 1;
         }
     }
     2 * paced > all
+}
+
+/// Whether nothing but the head of an answer came for most of its time, and then the rest in one go.
+fn is_computed(network: &Network, r: &Request) -> bool {
+    let after_head = |bin: f64| bin >= r.first_byte && bin <= r.last_byte;
+    let rest = network.in_one_go(r.bytes as f64, after_head);
+    rest.is_some_and(|(begin, _, bytes)| {
+        let is_silent = 2.0 * (begin - r.first_byte) >= r.last_byte - r.first_byte;
+        is_silent && 2 * bytes >= r.bytes && bytes + HEAD >= r.bytes
+    })
+}
+
+/// Whether most data of a program belong to no answer, as in uploads, and come at a pace of its own: in the runs without
+/// traffic, most of the time passes in requests that begin to be answered far later than such data take over the link.
+/// An end may also compute before it answers, or before it sends: the data then go in one go, and there is silence for
+/// most of the time.
+fn transfers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
+    let runs = || idle.runs.iter().flatten().copied();
+    if !most_bytes_are_in_no_request(asked, runs()) {
+        return false;
+    }
+    let (mut paced, mut all) = (0.0, 0.0);
+    for run in runs() {
+        let network = Network::of(asked, idle, run);
+        let requests = &run.observed.requests;
+        let way = asked.main(run);
+        let sent = way.first().map_or(0, |own| {
+            own.arrived.saturating_sub(HEADERS * own.arrived_packets)
+        });
+        // Sizes are not known one by one. A network needs no longer for unequal ones than for as many of their mean.
+        let each = sent as f64 / requests.len().max(1) as f64;
+        for r in requests {
+            let end = match r.first_byte.is_finite() && asked.directions[0] == Direction::Up {
+                true => r.first_byte,
+                false => r.observed_until,
+            };
+            let took = end - r.start;
+            let is_slow = took > FAR * network.needs(each);
+            let before = |bin: f64| bin + network.width > r.start && bin + network.width <= end;
+            let data = network.in_one_go(each, before);
+            let is_computed = data.is_some_and(|(begin, last, _)| 2.0 * (last - begin) <= took);
+            paced += if is_slow && !is_computed { took } else { 0.0 };
+            all += took;
+        }
+    }
+    2.0 * paced > all
 }
 
 /// The direction of the link that these counts are of.

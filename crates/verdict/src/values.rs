@@ -20,8 +20,8 @@ const NO_GOODPUT: f64 = 0.01;
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
 
-/// What the reason says that there are not enough requests for a percentile of their times.
-pub(super) const TOO_FEW: &str = " requests are too few for ";
+/// What the reason says that there are not enough values for a percentile.
+pub(super) const TOO_FEW: &str = " are too few for ";
 
 /// The outcome of comparing two conditions.
 #[derive(Default)]
@@ -41,6 +41,8 @@ pub(super) struct Found {
 /// What lets a measure be judged that a reason leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Remedy {
+    /// Longer runs, in which chance makes less of the load.
+    Longer,
     /// A measure that the program reports itself.
     Measure,
     /// More requests.
@@ -84,11 +86,11 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2], i: usize
     match measure.source {
         _ if measure.source == Source::Samples || measure.name.starts_with(TIME_OF) => {
             format!(
-                "{fewer} values of {} are too few for {tail}, which wants {wanted:.0}",
+                "{fewer} values of {}{TOO_FEW}{tail}, which wants {wanted:.0}",
                 measure.name
             )
         }
-        _ => format!("{fewer}{TOO_FEW}{tail}, which wants {wanted:.0}"),
+        _ => format!("{fewer} requests{TOO_FEW}{tail}, which wants {wanted:.0}"),
     }
 }
 
@@ -150,7 +152,8 @@ impl Found {
 
     /// Leaves it open where a program sends at a pace of its own.
     pub(super) fn paces_itself(&mut self, asked: &Asked, pairs: &Pairs<'_>) {
-        if let Some(reason) = paces_itself(asked, pairs) {
+        let reason = paces_itself(asked, pairs);
+        if let Some(reason) = reason.filter(|reason| !self.open.contains(reason)) {
             self.open.push(reason);
             self.remedy = Some(Remedy::Measure);
         }

@@ -137,11 +137,9 @@ fn side<'v>(
     let low = [Direction::Down, Direction::Up]
         .into_iter()
         .filter_map(|d| {
-            Some(format!(
-                "{} {}",
-                below(b.load_bps[d], b.requested_bps[d])?,
-                d.name()
-            ))
+            let own = b.along(d);
+            let low = below(b.load_bps[own], b.requested_bps[own])?;
+            Some(format!("{low} {}", d.name()))
         })
         .collect::<Vec<String>>();
     let low = match low.is_empty() {
@@ -170,11 +168,12 @@ fn below(carried: f64, requested: Option<f64>) -> Option<String> {
     Some(format!("{} of {} Mbit/s", mega(carried, 1), mega(asked, 1)))
 }
 
-/// The carried load of a background, and the requested load where that is much more.
+/// The carried load of a background in the foreground's directions, and the requested load where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
     let way = |d: Direction| {
-        let carried = b.load_bps[d];
-        below(carried, b.requested_bps[d]).unwrap_or_else(|| mega(carried, 1))
+        let own = b.along(d);
+        let carried = b.load_bps[own];
+        below(carried, b.requested_bps[own]).unwrap_or_else(|| mega(carried, 1))
     };
     let down = way(Direction::Down);
     let unit = if down.ends_with("bit/s") {

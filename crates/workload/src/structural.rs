@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swell_base::{Dur, Paged, Rate, Time};
-use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
+use swell_traffic::{Exchange, Lasting, Model, Path, Schedule, Session, Start};
 
 use self::script::{ExchangeIndex, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
@@ -20,10 +20,10 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
-    /// By session of the model: whether a copy of it waits for its predecessor.
-    lasting: Vec<bool>,
-    /// Numbers of lasting sessions in progress, and of those that wait for them, by session and copy.
-    queues: BTreeMap<(u32, u32), [u32; 2]>,
+    /// By session of the model, for lasting ones: when the next copy of it begins.
+    lasting: Vec<Option<Lasting>>,
+    /// Lasting sessions, by session and copy.
+    lasts: BTreeMap<(u32, u32), Chain>,
     /// Sessions in progress at the beginning, and the remaining pause of each.
     entered: Vec<(Visit, Dur)>,
     /// Congestion windows of connections in progress at the beginning. Indexed by session of the model from `whole`
@@ -41,6 +41,15 @@ pub struct Structural {
     /// Records of finished connections, if records are kept.
     records: Vec<Record>,
     keeps_records: bool,
+}
+
+/// Copies of a lasting session, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    /// Number of visits in progress, or due. A session that is entered may be several.
+    playing: u32,
+    /// The next copy does not begin before.
+    next: Time,
 }
 
 /// A session in progress.
@@ -103,6 +112,7 @@ impl Structural {
                     weight: 0.0,
                     client: whole.client,
                     outside: whole.outside,
+                    lasted: None,
                     groups: vec![rest.clone()],
                 };
                 visit.then = Some((e.session, e.group));
@@ -113,12 +123,20 @@ impl Structural {
             }
             entered.push((visit, e.pause));
         }
+        let lasting = |s: &Start| schedule.lasting.get(s.session as usize).copied().flatten();
+        let (stay, starts): (Vec<Start>, Vec<Start>) =
+            (schedule.starts.iter()).partition(|s| lasting(s).is_some());
+        let chain = |s: &Start| {
+            let (playing, next) = (0, s.at);
+            ((s.session, s.copy), Chain { playing, next })
+        };
+        let lasts = stay.iter().map(chain).collect();
         Structural {
             model,
-            starts: schedule.starts.clone(),
+            starts,
             next_start: 0,
             lasting: schedule.lasting.clone(),
-            queues: BTreeMap::new(),
+            lasts,
             entered,
             under_way,
             whole: sessions,
@@ -144,16 +162,21 @@ impl Structural {
             let v = self.begun;
             self.begun += 1;
             let session = visit.then.map_or(visit.session, |then| then.0);
-            if self.lasts(session) {
-                self.queues.entry((session, visit.copy)).or_default()[0] += 1;
+            if let Some(chain) = self.lasts.get_mut(&(session, visit.copy)) {
+                chain.playing += 1;
             }
             self.visits.insert(v, visit);
             actions.push(Action::Timer(pause, GROUP | u64::from(v)));
         }
     }
 
-    fn lasts(&self, session: u32) -> bool {
-        self.lasting.get(session as usize) == Some(&true)
+    /// Begins lasting sessions that have not been entered.
+    fn stay(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let due = self.lasts.iter().filter(|(_, chain)| chain.playing == 0);
+        let due: Vec<(u32, u32)> = due.map(|(&key, _)| key).collect();
+        for (session, copy) in due {
+            self.succeed(session, copy, now, now, actions);
+        }
     }
 
     fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
@@ -162,18 +185,11 @@ impl Structural {
         };
         self.next_start += 1;
         self.await_session(now, actions);
-        if self.lasts(session) {
-            let [playing, waiting] = self.queues.entry((session, copy)).or_default();
-            if *playing > 0 {
-                *waiting += 1;
-                return;
-            }
-            *playing = 1;
-        }
-        self.visit(session, copy, actions);
+        self.visit(session, copy, Dur::ZERO, actions);
     }
 
-    fn visit(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
+    /// A session begins after this pause.
+    fn visit(&mut self, session: u32, copy: u32, pause: Dur, actions: &mut Vec<Action>) {
         let v = self.begun;
         self.begun += 1;
         let visit = Visit {
@@ -190,7 +206,7 @@ impl Structural {
             .groups
             .first()
             .map_or(Dur::ZERO, |g| g.think);
-        actions.push(Action::Timer(first, GROUP | u64::from(v)));
+        actions.push(Action::Timer(pause + first, GROUP | u64::from(v)));
     }
 
     fn session(&self, session: u32) -> &Session {
@@ -201,7 +217,7 @@ impl Structural {
         let index = token as u32;
         match token & KIND {
             SESSION => self.begin_session(now, actions),
-            GROUP => self.await_connection(index, actions),
+            GROUP => self.await_connection(index, now, actions),
             OPEN => self.open(index, now, actions),
             _ => {
                 let what = (token >> 48) as u8;
@@ -213,7 +229,7 @@ impl Structural {
     }
 
     /// Sets the timer for the group's next connection, if one is left.
-    fn await_connection(&mut self, v: u32, actions: &mut Vec<Action>) {
+    fn await_connection(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
         let Some(visit) = self.visits.get(v) else {
             return;
         };
@@ -221,12 +237,12 @@ impl Structural {
         let group = groups.get(visit.group as usize);
         match group.and_then(|g| g.connections.get(visit.next as usize)) {
             Some(connection) => actions.push(Action::Timer(connection.gap, OPEN | u64::from(v))),
-            None if visit.open == 0 => self.end_group(v, actions),
+            None if visit.open == 0 => self.end_group(v, now, actions),
             None => {}
         }
     }
 
-    fn end_group(&mut self, v: u32, actions: &mut Vec<Action>) {
+    fn end_group(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
         let Some(visit) = self.visits.get_mut(v) else {
             return;
         };
@@ -248,25 +264,34 @@ impl Structural {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
             None => {
                 let copy = self.visits.remove(v).map(|ended| ended.copy);
-                if self.lasts(session)
-                    && let Some(copy) = copy
-                {
-                    self.succeed(session, copy, actions);
+                let lasting = self.lasting.get(session as usize).copied().flatten();
+                if let (Some(lasting), Some(copy)) = (lasting, copy) {
+                    self.succeed(session, copy, now, now + lasting.rest, actions);
                 }
             }
         }
     }
 
-    /// A lasting session has ended: the next that waits for it begins.
-    fn succeed(&mut self, session: u32, copy: u32, actions: &mut Vec<Action>) {
-        let Some([playing, waiting]) = self.queues.get_mut(&(session, copy)) else {
+    /// A copy of a lasting session has ended: the next begins when it is due, but not before `free`.
+    fn succeed(
+        &mut self,
+        session: u32,
+        copy: u32,
+        now: Time,
+        free: Time,
+        actions: &mut Vec<Action>,
+    ) {
+        let lasting = self.lasting.get(session as usize).copied().flatten();
+        let (Some(chain), Some(lasting)) = (self.lasts.get_mut(&(session, copy)), lasting) else {
             return;
         };
-        *playing = playing.saturating_sub(1);
-        if *playing == 0 && *waiting > 0 {
-            (*playing, *waiting) = (1, *waiting - 1);
-            self.visit(session, copy, actions);
+        chain.playing = chain.playing.saturating_sub(1);
+        if chain.playing > 0 {
+            return;
         }
+        let at = chain.next.max(free);
+        (chain.playing, chain.next) = (1, at + lasting.cycle);
+        self.visit(session, copy, at.since(now), actions);
     }
 
     fn open(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
@@ -325,7 +350,7 @@ impl Structural {
             }
         }
         // This comes first, because the start alone may satisfy the condition of the next group.
-        self.await_connection(v, actions);
+        self.await_connection(v, now, actions);
         if matches!(
             connection.exchange,
             Exchange::Attempt { .. } | Exchange::Datagrams(_)
@@ -367,12 +392,12 @@ impl Structural {
         }
         let under_way = self.flows.get(conn.0);
         if under_way.is_some_and(|l| l.script.passed()) {
-            self.pass(conn, actions);
+            self.pass(conn, now, actions);
         }
     }
 
     /// The session's next group no longer waits for `conn`.
-    fn pass(&mut self, conn: Conn, actions: &mut Vec<Action>) {
+    fn pass(&mut self, conn: Conn, now: Time, actions: &mut Vec<Action>) {
         let Some(live) = self.flows.get_mut(conn.0) else {
             return;
         };
@@ -387,7 +412,7 @@ impl Structural {
         let groups = &self.model.sessions[visit.session as usize].groups;
         let opened = groups[visit.group as usize].connections.len() == visit.next as usize;
         if visit.open == 0 && opened {
-            self.end_group(v, actions);
+            self.end_group(v, now, actions);
         }
     }
 
@@ -402,11 +427,11 @@ impl Structural {
         if live.script.is_tcp() {
             actions.push(Action::Ask(conn));
             actions.push(Action::Close(conn, End::Client));
-            self.pass(conn, actions);
+            self.pass(conn, now, actions);
         } else {
             self.record(conn, Some(now), Info::default());
             actions.push(Action::Abort(conn));
-            self.pass(conn, actions);
+            self.pass(conn, now, actions);
             self.flows.remove(conn.0);
         }
     }
@@ -432,6 +457,7 @@ impl Workload for Structural {
         match event {
             Event::Start => {
                 self.enter(actions);
+                self.stay(now, actions);
                 self.await_session(now, actions);
             }
             Event::Timer(token) => self.timer(token, now, actions),
@@ -463,7 +489,7 @@ impl Workload for Structural {
                 if !std::mem::replace(&mut live.finished, true) {
                     self.record(conn, Some(now), Info::default());
                 }
-                self.pass(conn, actions);
+                self.pass(conn, now, actions);
                 self.flows.remove(conn.0);
             }
             Event::Closed(conn, _) => {

@@ -1,6 +1,6 @@
 //! Counters of a link.
 
-use swell_path::{Census, Element, Ledger, Link, Meter};
+use swell_path::{Census, Ledger, Link, Meter};
 
 /// Read access to one direction of a shared link. It does not offer the link's next deadline: use
 /// [`World::poll_at`](crate::World::poll_at), because the packets of all links share one pool.

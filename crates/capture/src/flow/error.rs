@@ -2,25 +2,10 @@
 
 use std::fmt;
 
-use crate::Problem;
+use crate::{Error, Problem};
 
-/// A file of flow records could not be read further. Everything that was read before stays valid.
-///
-/// Displayed as one sentence for the user: file, byte offset, reason, and how much was read before.
-#[derive(Debug)]
-pub struct FlowError {
-    /// The file as the user named it, if it has a name.
-    pub file: Option<Box<str>>,
-    /// Byte offset of the data that could not be read, from the beginning of the data. For compressed input this
-    /// counts uncompressed bytes.
-    pub offset: u64,
-    /// Whether `offset` counts bytes after decompression.
-    pub uncompressed: bool,
-    /// Flow records that were read before.
-    pub records: u64,
-    /// The reason.
-    pub problem: FlowProblem,
-}
+/// A file of flow records could not be read further.
+pub type FlowError = Error<FlowProblem>;
 
 /// What is wrong with a file of flow records.
 #[derive(Debug, thiserror::Error)]
@@ -60,28 +45,12 @@ fn looks(like: &Option<&'static str>) -> String {
 
 impl fmt::Display for FlowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            write!(f, "{file}: ")?;
-        }
-        let whole = match self.problem {
-            FlowProblem::File(Problem::Empty | Problem::Open(_))
-            | FlowProblem::NotFlowRecords(_) => true,
-            FlowProblem::File(Problem::Read(_)) => self.offset == 0,
+        let of_all = match &self.problem {
+            FlowProblem::File(problem) => problem.is_of_all(self.offset),
+            FlowProblem::NotFlowRecords(_) => true,
             _ => false,
         };
-        if whole {
-            return write!(f, "{}", self.problem);
-        }
-        write!(f, "at byte {}", self.offset)?;
-        if self.uncompressed {
-            f.write_str(" of the uncompressed data")?;
-        }
-        write!(f, ": {}; ", self.problem)?;
-        match self.records {
-            0 => f.write_str("no flow record was read before"),
-            1 => f.write_str("the flow record before it was read"),
-            n => write!(f, "the {n} flow records before it were read"),
-        }
+        self.write(f, of_all, "", "flow record")
     }
 }
 

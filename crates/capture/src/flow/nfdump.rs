@@ -3,6 +3,7 @@
 //! The layouts are from nfdump's `nffile.h`, `nffileV2.h`, `nfxV3.h` and `nfx.h`: a file header, then blocks,
 //! compressed or not, which contain records with a type and a size.
 
+mod bytes;
 mod lz4;
 mod lzo;
 mod samplers;
@@ -12,14 +13,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::behind::Behind;
 use super::error::FlowProblem;
 use super::record::{
-    EndReason, FlowDirection, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
-    known_flags,
+    EndReason, FlowDirection, FlowRecord, Layer, Reverse, Sampling, Times, known_flags,
 };
 use super::{FlowCounts, FlowSkip};
-use crate::bytes::Endian;
 use crate::error::Problem;
 use crate::window::Window;
-use samplers::Samplers;
+use bytes::{LE, u64_at};
+use samplers::{SCALED, Samplers};
 
 const MAGIC: [u8; 2] = [0x0c, 0xa5];
 const HEADER_1: usize = 140;
@@ -90,13 +90,6 @@ fn cut(what: &'static str, needed: usize, left: usize) -> FlowProblem {
         needed: needed as u64,
         left: left as u64,
     })
-}
-
-const LE: Endian = Endian::Little;
-
-#[inline]
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(LE.u64(*bytes.get(at..)?.first_chunk()?))
 }
 
 impl Nfdump {
@@ -273,21 +266,6 @@ fn unpack(packing: Packing, body: &[u8], plain: &mut Vec<u8>) -> Option<()> {
     (plain.len() <= MOST).then_some(())
 }
 
-/// Copies `len` bytes that begin `distance` before the end of `out` to the end. The source may overlap the copy.
-/// `None` if `distance` is zero or reaches before the beginning.
-fn again(out: &mut Vec<u8>, distance: usize, len: usize) -> Option<()> {
-    let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
-    let mut left = len;
-    while left > 0 {
-        // The data from there to the end repeats with period `distance`, so each step can copy all of it, which
-        // doubles its length.
-        let n = left.min(out.len() - from);
-        out.extend_from_within(from..from + n);
-        left -= n;
-    }
-    Some(())
-}
-
 /// Reads some of a block's records and returns the number of bytes used. `whole` means that the block ends with these
 /// bytes. `None` if a record's size is impossible: then the rest of the block, which may extend beyond these bytes,
 /// cannot be read.
@@ -363,13 +341,6 @@ fn records(
     }
     Some(block.len() - rest.len())
 }
-
-/// nfcapd multiplies the counters of sampled flows and marks the flows. Only a sampler record gives the factor.
-const SCALED: Sampling = Sampling {
-    interval: 1.0,
-    source: SamplingSource::Record,
-    scaled: true,
-};
 
 #[inline]
 fn sampling(sampled: bool) -> Sampling {

@@ -4,6 +4,7 @@
 mod columns;
 mod json;
 mod moment;
+mod wrong;
 
 use super::behind::Behind;
 use super::error::FlowProblem;
@@ -11,6 +12,7 @@ use super::{BadRow, FlowCounts, FlowRecord, FlowSkip};
 use crate::error::Problem;
 use crate::window::Window;
 use columns::{Column, Row};
+use wrong::Wrong;
 
 /// Separators between the values of a table.
 const SEPARATORS: [u8; 2] = [b'\t', b','];
@@ -62,22 +64,6 @@ pub(crate) fn is_table_of_flows(head: &[u8]) -> bool {
         let text = String::from_utf8_lossy(first);
         let names = text.split_whitespace().map(columns::column);
         columns::are_flows(&names.collect::<Vec<_>>())
-    }
-}
-
-/// Why a line is no record.
-struct Wrong {
-    reason: FlowSkip,
-    /// The column with the value that does not read.
-    column: Option<Box<str>>,
-}
-
-impl From<FlowSkip> for Wrong {
-    fn from(reason: FlowSkip) -> Wrong {
-        Wrong {
-            reason,
-            column: None,
-        }
     }
 }
 

@@ -208,3 +208,29 @@ fn a_file_that_cannot_be_made_is_named() {
         "{error}"
     );
 }
+
+/// The names that packet files of a run give to their interfaces are the directions of all packets.
+#[test]
+fn names_of_interfaces_state_directions() {
+    let mut writer = Writer::new(Vec::new(), "x").unwrap();
+    let names = ["isp/up", "isp/down", "up", "down", "eth0"];
+    for (i, name) in (0..).zip(names) {
+        writer.interface(name, LinkType::RAW, 0).unwrap();
+        let record = Record {
+            interface: i,
+            time: u64::from(i),
+            wire_len: 20,
+            heading: Heading::Outbound,
+            data: &[0; 20],
+        };
+        writer.packet(&record).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    let mut reader = Reader::new(&file[..]).unwrap();
+    let mut headings = Vec::new();
+    while let Some(heading) = reader.next_frame(|frame| frame.heading).unwrap() {
+        headings.push(heading);
+    }
+    let [up, down, other] = [Heading::Up, Heading::Down, Heading::Outbound];
+    assert_eq!(headings, [up, down, other, other, other]);
+}

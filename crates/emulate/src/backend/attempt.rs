@@ -7,7 +7,7 @@ use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::Hop;
-use swell_experiment::kinds::Traffic;
+use swell_experiment::kinds::Plays;
 use swell_experiment::observe::{MeasureSample, Request};
 use swell_experiment::stage::RunParts;
 use swell_host::{HostConfig, Rights};
@@ -26,7 +26,7 @@ pub(super) struct Play<'a> {
     pub rights: &'a Rights,
     pub settings: &'a Settings,
     pub spec: &'a RunSpec,
-    pub foreground: &'a Traffic,
+    pub foreground: &'a dyn Plays,
     pub stretch: f64,
     pub progress: &'a dyn Fn(f64),
     pub cancelled: &'a dyn Fn() -> bool,

@@ -116,7 +116,7 @@ impl Backend for Emulator {
                 rights: &self.rights,
                 settings: &self.settings,
                 spec,
-                foreground,
+                foreground: &*foreground.traffic,
                 stretch,
                 progress,
                 cancelled,
@@ -127,7 +127,7 @@ impl Backend for Emulator {
             }
             let stretchable = stretch < self.settings.stretch_to;
             if !played.conditions.too_late || (repeats >= self.settings.repeats && !stretchable) {
-                return observe::observe(spec, foreground, played);
+                return observe::observe(spec, &*foreground.traffic, played);
             }
             // Programs append to files there, and what a late attempt reported must not count.
             if let Some(dir) = &spec.output {

@@ -4,7 +4,7 @@ use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
-use swell_experiment::kinds::Traffic;
+use swell_experiment::kinds::Plays;
 use swell_experiment::observe::{LinkTotals, Observations, Outcome, Request};
 use swell_experiment::stage;
 
@@ -18,7 +18,7 @@ use swell_host::Offload;
 
 pub(super) fn observe(
     spec: &RunSpec,
-    foreground: &Traffic,
+    foreground: &dyn Plays,
     mut played: Played,
 ) -> Result<Observations, RunError> {
     // The meters are complete only when the queues are up to date.

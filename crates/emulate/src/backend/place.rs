@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use swell_base::{Rate, Side};
 use swell_experiment::RunSpec;
-use swell_experiment::kinds::Traffic;
+use swell_experiment::kinds::Plays;
 use swell_host::scratch::Scratch;
 use swell_workload::Access;
 use swell_world::{PathId, PortConfig};
@@ -64,7 +64,7 @@ pub(super) fn networks(side: Side) -> [IpNet; 2] {
 }
 
 /// Every host of a run by name, with its addresses: the client first, then the server.
-pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
+pub(super) fn everybody(foreground: &dyn Plays) -> Vec<(String, Addresses)> {
     let mut all = vec![("client".to_owned(), CLIENT), ("server".to_owned(), SERVER)];
     if let Some(program) = foreground.program() {
         let peers = program.host.iter().enumerate();
@@ -78,7 +78,7 @@ pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
 pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
 /// The port of every host at an end of the path, in the order of [`everybody`].
-pub(super) fn ports(foreground: &Traffic, path: PathId) -> Vec<PortConfig> {
+pub(super) fn ports(foreground: &dyn Plays, path: PathId) -> Vec<PortConfig> {
     let delay = foreground.delay();
     let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
     let peers = peers.iter().map(|p| p.side == Side::Right);
@@ -99,7 +99,7 @@ pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<String,
     let hosts = spec
         .foreground
         .as_ref()
-        .map(|f| everybody(f))
+        .map(|f| everybody(&*f.traffic))
         .unwrap_or_default();
     let addresses = hosts.into_iter().flat_map(|(name, [v4, v6])| {
         let six = (format!("{{{name}6}}"), v6.to_string());

@@ -51,42 +51,51 @@ impl Emulation {
             true => self.options.pace.spin(),
             false => Dur::ZERO,
         };
-        let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
+        let left = clock.outside(due.since(clock.now()));
+        let early = spin.max(self.oversleep.early(left));
+        let left = left.saturating_sub(early);
+        let mut ask = true;
         if left > Dur::ZERO && unread {
             // The sleep is so short that a request to stop can wait.
-            nap(left, &mut self.load);
+            self.oversleep.slept(nap(left, &mut self.load));
             self.back(due, stamped, clock);
-            if spin == Dur::ZERO {
-                self.ask_all();
-                return Ok(());
-            }
         } else if left > Dur::ZERO {
             let nics = self.hosts.iter().map(|h| h.nic.fd());
             let mut fds: Vec<PollFd<'_>> = nics
                 .chain([shared.wake.as_fd()])
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let woken = sleep(&mut fds, left, &mut self.load)?;
+            let late = sleep(&mut fds, left, &mut self.load)?;
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             for (host, something) in self.hosts.iter_mut().zip(ready) {
                 host.ready = something;
             }
-            if woken {
+            let Some(late) = late else {
                 return Ok(());
-            }
+            };
+            self.oversleep.slept(late);
             self.back(due, stamped, clock);
-            if spin == Dur::ZERO {
-                return Ok(());
-            }
+            ask = spin > Dur::ZERO;
         }
-        let before = clock.now();
-        while spin > Dur::ZERO && clock.now() < due {
-            std::hint::spin_loop();
+        self.spin(due, clock);
+        if ask {
+            self.ask_all();
         }
-        let spun = clock.outside(clock.now().since(before));
-        self.load.spun(spun.as_nanos());
-        self.ask_all();
         Ok(())
+    }
+
+    /// Spins until `due`.
+    fn spin(&mut self, due: Time, clock: &Clock) {
+        let before = clock.now();
+        if before >= due {
+            return;
+        }
+        let mut now = before;
+        while now < due {
+            std::hint::spin_loop();
+            now = clock.now();
+        }
+        self.load.spun(clock.outside(now.since(before)).as_nanos());
     }
 
     /// Measures how late a sleep until `due` ended.
@@ -108,23 +117,32 @@ impl Emulation {
     }
 }
 
-/// Sleeps for a span of wall-clock time or until a descriptor is ready. Returns whether one is ready.
-fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
+/// Sleeps for a span of wall-clock time or until a descriptor is ready. Returns how much longer than asked for it slept,
+/// or `None` if a descriptor or a signal ended it.
+fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<Option<Dur>> {
     let before = monotonic();
     let answer = poll(fds, Some(&timespec(span)));
-    // Counts at most the requested span: after it, the thread was runnable and waited for a processor.
-    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
+    let slept = slept(before, span, load);
     match answer {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+        Ok(0) => Ok(Some(slept)),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Sleeps for a span of wall-clock time without watching descriptors, which costs less than `poll`.
-fn nap(span: Dur, load: &mut Load) {
+/// Sleeps for a span of wall-clock time without watching descriptors, which costs less than `poll`. Returns how much
+/// longer it slept.
+fn nap(span: Dur, load: &mut Load) -> Dur {
     let before = monotonic();
     // A signal ends the sleep early. That is harmless, because the loop reads the clock in any case.
     let _ = rustix::thread::nanosleep(&timespec(span));
-    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
+    slept(before, span, load)
+}
+
+/// Notes a sleep of `span` that began at `before`, and returns how much longer it was.
+fn slept(before: u64, span: Dur, load: &mut Load) -> Dur {
+    let slept = monotonic().saturating_sub(before);
+    // Counts at most the requested span: after it, the thread was runnable and waited for a processor.
+    load.slept(slept.min(span.as_nanos()));
+    Dur::from_nanos(slept.saturating_sub(span.as_nanos()))
 }

@@ -209,7 +209,7 @@ impl Inquiry {
 fn cut(from: &Path, to: &Path) -> Result<(), Failed> {
     let mut reader = Reader::open(from)?;
     let mut writer = Writer::create(to, "a tap")?;
-    for name in ["up", "down"] {
+    for name in ["tap/up", "tap/down"] {
         writer.interface(name, LinkType::RAW, 0)?;
     }
     let mut failed = None;
@@ -243,7 +243,7 @@ fn run(
         .spec(&plan.cells[0], &BTreeMap::new())
         .ok_or("no such cell")?;
     spec.cell.seed = seed;
-    spec.flows = false;
+    spec.keep.flows = false;
     spec.packets = packets.map(Path::to_owned);
     Ok(Simulator.run(&spec, &|_| {}, &|| false)?)
 }

@@ -25,12 +25,13 @@ pub struct World {
 }
 
 /// Names of all worlds.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 6] = [
     "access-link",
     "isi-2pm",
     "quic-video",
     "udp-video",
     "kept-and-long",
+    "users",
 ];
 
 /// The world of this name; what is made up for it is written into `scratch`.
@@ -49,6 +50,7 @@ pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
         "quic-video" => (made(video(name, quic))?, 1.0, [10.0, 10.0]),
         "udp-video" => (made(video(name, stream))?, 1.0, [10.0, 10.0]),
         "kept-and-long" => (made(kept_and_long())?, 1.0, [10.0, 10.0]),
+        "users" => (made(users())?, 1.0, [10.0, 10.0]),
         _ => {
             return Err(format!("no world is called `{name}`; one of {}", NAMES.join(", ")).into());
         }
@@ -107,20 +109,10 @@ fn path(rtt: Dur, down: Option<Rate>) -> HostPath {
     }
 }
 
-/// Adds a user with paths of its own and these connections, all begun at once.
-fn user(
-    model: &mut Model,
-    start: Dur,
-    client: HostPath,
-    server: HostPath,
-    exchanges: Vec<Exchange>,
-) {
-    let place = model.client_paths.len() as u32;
-    model.client_paths.push(client);
-    model.server_paths.push(server);
-    let connection = |exchange| Connection {
+fn connection(server: u32, exchange: Exchange) -> Connection {
+    Connection {
         gap: Dur::ZERO,
-        server: place,
+        server,
         exchange,
         client_window: 4 << 20,
         server_window: 65_535,
@@ -132,16 +124,32 @@ fn user(
         left_censored: false,
         right_censored: false,
         overlap: None,
-    };
+    }
+}
+
+/// Adds a user with paths of its own who was there until `lasted`, and these connections, all begun at once.
+fn user(
+    model: &mut Model,
+    (start, lasted): (Dur, Option<Dur>),
+    [client, server]: [HostPath; 2],
+    exchanges: Vec<Exchange>,
+) {
+    let place = model.client_paths.len() as u32;
+    model.client_paths.push(client);
+    model.server_paths.push(server);
     model.sessions.push(Session {
         class: 0,
         start,
         weight: 1.0,
         client: place,
         outside: false,
+        lasted,
         groups: vec![Group {
             think: Dur::ZERO,
-            connections: exchanges.into_iter().map(connection).collect(),
+            connections: exchanges
+                .into_iter()
+                .map(|exchange| connection(place, exchange))
+                .collect(),
         }],
     });
 }
@@ -163,9 +171,8 @@ fn video(name: &str, view: impl Fn(&[f64]) -> Exchange) -> Model {
         let rtt = Dur::from_millis(20 + rng.below(60));
         user(
             &mut model,
-            start,
-            path(Dur::from_millis(2), None),
-            path(rtt, None),
+            (start, None),
+            [path(Dur::from_millis(2), None), path(rtt, None)],
             vec![exchange],
         );
     }
@@ -228,9 +235,8 @@ fn kept_and_long() -> Model {
         let download = vec![Exchange::Sequential(vec![endless])];
         user(
             &mut model,
-            Dur::ZERO,
-            path(Dur::from_millis(10), line),
-            path(rtt, None),
+            (Dur::ZERO, Some(Dur::from_secs(LENGTH))),
+            [path(Dur::from_millis(10), line), path(rtt, None)],
             download,
         );
     }
@@ -261,11 +267,49 @@ fn kept_and_long() -> Model {
         let rtt = Dur::from_millis(20 + rng.below(60));
         user(
             &mut model,
-            start,
-            path(Dur::from_millis(5), None),
-            path(rtt, None),
+            (start, Some(Dur::from_secs(LENGTH) - start)),
+            [path(Dur::from_millis(5), None), path(rtt, None)],
             exchanges,
         );
+    }
+    model.sessions.sort_by_key(|s| s.start);
+    model
+}
+
+/// Twenty users who are there all the time. Each fetches 30 to 300 kB over a new connection, reads for three seconds, and
+/// fetches the next. Two more send 100 kB now and then.
+fn users() -> Model {
+    let mut model = empty("users", "https", false);
+    let mut rng = Stream::new(1, "counterfactual/users");
+    for i in 0..22 {
+        let start = Dur::from_secs_f64(3.0 * rng.uniform());
+        let rtt = Dur::from_millis(20 + rng.below(60));
+        let paths = [path(Dur::from_millis(5), None), path(rtt, None)];
+        let lasted = Some(Dur::from_secs(LENGTH) - start);
+        user(&mut model, (start, lasted), paths, Vec::new());
+        let Some(session) = model.sessions.last_mut() else {
+            continue;
+        };
+        let mut at = 0.0;
+        session.groups.clear();
+        while at < LENGTH as f64 - 3.0 {
+            let think = match at {
+                0.0 => 0.0,
+                _ => rng.exponential(3.0),
+            };
+            let large = (30_000.0 * 10f64.powf(rng.uniform())) as u64;
+            let turn = Turn {
+                request: if i < 20 { 400 } else { large },
+                server_think: Dur::from_millis(20 + rng.below(80)),
+                response: if i < 20 { large } else { 200 },
+                ..Turn::default()
+            };
+            session.groups.push(Group {
+                think: Dur::from_secs_f64(think),
+                connections: vec![connection(i, Exchange::Sequential(vec![turn]))],
+            });
+            at += think + 0.5;
+        }
     }
     model.sessions.sort_by_key(|s| s.start);
     model

@@ -15,7 +15,7 @@ use swell_stats::{Ecdf, energies, wasserstein_log2};
 use swell_traffic::{Marginals, Model, Path, Quantity, Sample};
 
 use super::row::{Row, spread};
-use crate::plan::traces::Capture;
+use crate::captures::Capture;
 
 /// Decibels per octave of energy.
 pub(super) const DECIBELS: f64 = 10.0 * std::f64::consts::LOG10_2;

@@ -18,7 +18,7 @@ pub(super) const LONGEST: Dur = Dur::from_secs(86_400);
 
 /// The impossible values found so far, with the checks that several kinds of traffic share.
 #[derive(Default)]
-pub(crate) struct Findings(pub(super) swell_base::Findings);
+pub struct Findings(pub(super) swell_base::Findings);
 
 impl Deref for Findings {
     type Target = swell_base::Findings;
@@ -197,7 +197,7 @@ impl Findings {
 }
 
 /// The context of a part in a file that is being checked.
-pub(crate) struct Slot<'f> {
+pub struct Slot<'f> {
     /// Its role.
     pub role: Role,
     /// The backend of the experiment.

@@ -8,7 +8,7 @@ mod change;
 mod check;
 pub(crate) mod findings;
 mod named;
-mod names;
+pub(crate) mod names;
 mod network;
 mod paths;
 mod preset;
@@ -20,6 +20,7 @@ mod route;
 mod shape;
 mod taken;
 mod tcp;
+mod topology;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,17 +154,25 @@ impl Default for Run {
     }
 }
 
+impl Keep {
+    /// Nothing.
+    pub const NOTHING: Keep = Keep {
+        flows: false,
+        waits: false,
+        synchrony: false,
+        waterfall: false,
+        rtts: false,
+        gaps: false,
+        records: None,
+        packets: false,
+    };
+}
+
 impl Default for Keep {
     fn default() -> Keep {
         Keep {
             flows: true,
-            waits: false,
-            synchrony: false,
-            waterfall: false,
-            rtts: false,
-            gaps: false,
-            records: None,
-            packets: false,
+            ..Keep::NOTHING
         }
     }
 }

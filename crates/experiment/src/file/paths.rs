@@ -119,7 +119,7 @@ impl File {
                 })
                 .collect(),
         };
-        if route.reversed {
+        if route.is_turned() {
             hops.reverse();
             hops.iter_mut().for_each(|hop| hop.reversed ^= true);
         }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Direction, Dur, Rate};
 pub use swell_world::Hop;
 
+use super::change::Directions;
+
 /// Which links the traffic of a foreground or background crosses, and from which end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
@@ -15,6 +17,17 @@ pub struct Route {
     /// The clients are at the far end of the path, and the servers at the near one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reversed: bool,
+    /// The way over the links in which its data flow: `down`, towards clients at the near end; or `up`, the same as
+    /// `reversed = true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Directions>,
+}
+
+impl Route {
+    /// Whether the clients are at the far end of the path.
+    pub(super) fn is_turned(&self) -> bool {
+        self.reversed || self.direction == Some(Directions::Up)
+    }
 }
 
 /// Suffix to the name of a link that is crossed from right to left.
@@ -91,4 +104,11 @@ pub struct PathProperties {
     pub rates: [Rate; 2],
     /// Round-trip propagation delay, without access paths.
     pub round_trip: Dur,
+}
+
+impl PathProperties {
+    /// The rates in bits per second.
+    pub fn bps(&self) -> [f64; 2] {
+        self.rates.map(|rate| rate.bps() as f64)
+    }
 }

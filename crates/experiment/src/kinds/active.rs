@@ -2,14 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, derived};
-use swell_workload::{Window, Windows};
+use swell_base::Dur;
 
-use super::Traffic;
-use super::contract::Offered;
-use super::contract::{Machine, Setting, Slot};
-use crate::error::RunError;
-use crate::file::findings::Findings;
+use crate::file::findings::{Findings, Slot};
 
 /// When a part sends. Each window begins like a run: learnt traffic with its sessions in progress, on/off sources in
 /// steady state, everything else as at its first packet. At its end connections are reset.
@@ -29,9 +24,6 @@ pub struct Active {
 
 /// Maximum number of windows of one part in a run.
 const MOST: u64 = 10_000;
-
-/// Label of the seeds for the second and later windows.
-const WINDOW: u64 = 1 << 42;
 
 impl Active {
     /// Start and end of each window in a run of this length.
@@ -91,73 +83,5 @@ impl Active {
             }
             _ => {}
         }
-    }
-
-    /// The start of each window, with the setting for it.
-    fn settings<'r>(self, at: &Setting<'r>) -> impl Iterator<Item = (Dur, Setting<'r>)> {
-        let at = *at;
-        let all = self.windows(at.duration).into_iter().enumerate();
-        all.map(move |(i, (begin, end))| {
-            let setting = Setting {
-                seed: match i {
-                    0 => at.seed,
-                    i => derived(at.seed, WINDOW + i as u64),
-                },
-                warmup: at.warmup.saturating_sub(begin).min(end - begin),
-                duration: end - begin,
-                ..at
-            };
-            (begin, setting)
-        })
-    }
-
-    /// The workload of traffic that sends in these windows.
-    pub(super) fn machine(
-        self,
-        traffic: &Traffic,
-        at: &Setting<'_>,
-    ) -> Result<Option<Machine>, RunError> {
-        let mut windows = Vec::new();
-        let mut tcp = None;
-        for (begin, setting) in self.settings(at) {
-            if let Some((machine, own)) = traffic.machine(&setting)? {
-                let end = begin + setting.duration;
-                windows.push(Window {
-                    begin,
-                    // The last window needs no end if the run ends first.
-                    end: (end < at.duration).then_some(end),
-                    machine,
-                });
-                tcp.get_or_insert(own);
-            }
-        }
-        Ok(tcp.map(|tcp| -> Machine { (Box::new(Windows::new(windows)), tcp) }))
-    }
-
-    /// The load that traffic offers in these windows.
-    pub(super) fn offered(
-        self,
-        traffic: &Traffic,
-        at: &Setting<'_>,
-    ) -> Result<Option<Offered>, RunError> {
-        let mut sum = Offered {
-            mean: [0.0; 2],
-            drawn: [0.0; 2],
-        };
-        for (_, setting) in self.settings(at) {
-            let counted = setting.duration.saturating_sub(setting.warmup);
-            if counted == Dur::ZERO {
-                continue;
-            }
-            let Some(own) = traffic.offered(&setting)? else {
-                return Ok(None);
-            };
-            let share = counted.as_secs_f64() / at.seconds();
-            for d in 0..2 {
-                sum.mean[d] += own.mean[d] * share;
-                sum.drawn[d] += own.drawn[d] * share;
-            }
-        }
-        Ok(Some(sum))
     }
 }

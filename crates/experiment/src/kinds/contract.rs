@@ -5,30 +5,26 @@ mod plays;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
-use swell_tcp::Config;
-use swell_traffic::flowlevel::FlowModel;
-use swell_traffic::{Dependency, Model};
-use swell_workload::{Access, Object, Workload};
+use swell_traffic::Dependency;
+use swell_workload::Access;
 
-pub(crate) use super::pace::Pace;
-pub(crate) use plays::{Crossed, Fetches, Plausible, Plays};
-pub use plays::{Offered, Setting};
+pub use super::input::{Data, Input};
+pub use super::pace::Pace;
+pub(crate) use plays::WithDelay;
+pub use plays::{Crossed, Fetches, Machine, Offered, Plausible, Plays, Setting, Traffic};
 
-use super::{Active, Energy, Program, Trace, Traffic};
+use super::{Active, Energy, Program};
+use crate::captures::Capture;
 use crate::exporter::{Exported, Exporter};
 use crate::file::findings::Findings;
-pub(crate) use crate::file::findings::Slot;
+pub use crate::file::findings::Slot;
 use crate::file::{LoadBasis, RateSpec, Route};
 use crate::measure::{Failing, Measure};
-use crate::plan::traces::{Capture, Traces};
+use crate::plan::traces::Traces;
 pub use crate::role::Role;
-use crate::store::{Measured, ModelFacts};
-
-/// A workload and its TCP configuration.
-pub type Machine = (Box<dyn Workload>, Arc<Config>);
+use crate::store::Measured;
 
 /// How figures show a background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +38,13 @@ pub enum Shown {
 }
 
 /// The rates that a part requires of the link, up and down, each with its key in the file.
-pub(crate) type Asked = [Option<(&'static str, Rate)>; 2];
+pub type Asked = [Option<(&'static str, Rate)>; 2];
 
 /// A problem with a model or a capture, and a hint.
-pub(crate) type Complaint = (String, Option<String>);
+pub type Complaint = (String, Option<String>);
 
 /// Where a part finds its files.
-pub(crate) struct Files<'p> {
+pub struct Files<'p> {
     /// Prefix for the name of a model's copy in the run directory.
     pub prefix: String,
     /// Paths are relative to this.
@@ -68,44 +64,8 @@ impl Files<'_> {
     }
 }
 
-/// The input that a part has read.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Its contents.
-    pub data: Data,
-    /// Facts about it for the manifest.
-    pub facts: ModelFacts,
-    /// Name and contents of its copy in the run directory; `None` for bundled files, and for captures, which may be
-    /// large and private.
-    pub copy: Option<(String, Vec<u8>)>,
-}
-
-/// A model or a trace.
-#[derive(Clone, Debug)]
-pub enum Data {
-    /// A traffic model.
-    Model(Arc<Model>),
-    /// A flow-level model.
-    Flows(Arc<FlowModel>),
-    /// Packets.
-    Trace(Arc<Trace>),
-    /// Objects of a page.
-    Page(Arc<Vec<Object>>),
-}
-
-impl Data {
-    /// Its name in messages.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Data::Model(_) | Data::Flows(_) => "model",
-            Data::Trace(_) => "trace",
-            Data::Page(_) => "page",
-        }
-    }
-}
-
 /// The context for the full specification of a part in a run.
-pub(crate) struct Resolving<'p> {
+pub struct Resolving<'p> {
     /// Its role.
     pub role: Role,
     /// Its input.
@@ -133,9 +93,21 @@ impl Resolving<'_> {
     }
 }
 
+/// What the mean rate of a part follows from.
+pub struct Native<'p> {
+    /// Its input.
+    pub input: Option<&'p Data>,
+    /// Results of the calibration, by background.
+    pub measured: &'p BTreeMap<String, Measured>,
+    /// The seed of the first run.
+    pub seed: u64,
+    /// The end of the warm-up and the end of a run.
+    pub counted: [Dur; 2],
+}
+
 /// The observations of another background that an imitation needs.
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'k> {
+pub enum Source<'k> {
     /// Its flow records, from an exporter with these settings.
     Records(&'k Exporter),
     /// Its packets, as they arrive at the slowest link.
@@ -143,7 +115,7 @@ pub(crate) enum Source<'k> {
 }
 
 /// Observations of another background.
-pub(crate) enum Seen<'r> {
+pub enum Seen<'r> {
     /// Flow records.
     Records(&'r Exported),
     /// Packets.
@@ -152,7 +124,7 @@ pub(crate) enum Seen<'r> {
 
 /// What must be known of real traffic to generate a background in its place, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Information {
+pub enum Information {
     /// Nothing.
     Nothing,
     /// Its mean rate.
@@ -166,7 +138,7 @@ pub(crate) enum Information {
 }
 
 /// A kind of traffic as keys of a file.
-pub(crate) trait Keys {
+pub trait Keys {
     /// Its name in sentences, if that is not the name in files.
     fn label() -> Option<&'static str>
     where
@@ -334,17 +306,10 @@ pub(crate) trait Keys {
 
     /// Its unscaled mean rate in the down direction, bits per second; zero if it has none. If its rate varies along the
     /// runs, all of them alike, that between the two times of `counted`: the end of the warm-up and the end of a run.
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        measured: &BTreeMap<String, Measured>,
-        seed: u64,
-        counted: [Dur; 2],
-    ) -> f64 {
-        let _ = (input, seed, counted);
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
         match self.rate() {
             Some(RateSpec::Fixed(rate)) => rate.bps() as f64,
-            Some(RateSpec::Match(other)) => measured.get(other).map_or(0.0, |m| m.down_bps),
+            Some(RateSpec::Match(other)) => of.measured.get(other).map_or(0.0, |m| m.down_bps),
             None => 0.0,
         }
     }

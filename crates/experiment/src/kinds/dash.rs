@@ -6,7 +6,7 @@ use swell_base::{Bytes, Dur, Rate};
 use swell_workload::{DashConfig, Rule, dash_measures as measures};
 
 use super::contract::{
-    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access, reads,
 };
 use super::defaults::one;
 use super::{Active, Traffic};
@@ -99,13 +99,6 @@ fn request() -> Bytes {
     Bytes(300)
 }
 
-/// Viewers of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DashTraffic {
-    dash: Dash,
-    delay: Dur,
-}
-
 impl Dash {
     fn config(&self, delay: Dur, start: Dur) -> DashConfig {
         DashConfig {
@@ -190,10 +183,7 @@ impl Keys for Dash {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Dash(DashTraffic {
-            dash: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -241,14 +231,14 @@ impl Keys for Dash {
     }
 }
 
-impl Plays for DashTraffic {
+impl Plays for WithDelay<Dash> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         Ok(self.over_sockets(at))
     }
 
     fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        let machine = swell_workload::Dash::new(self.dash.config(self.delay, at.warmup));
-        Some((Box::new(machine), tcp(&self.dash.tcp)))
+        let machine = swell_workload::Dash::new(self.keys.config(self.delay, at.warmup));
+        Some((Box::new(machine), tcp(&self.keys.tcp)))
     }
 
     fn class(&self, _: u32) -> String {
@@ -261,8 +251,8 @@ impl Plays for DashTraffic {
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {
         let down = at.way.rates[1].bps() as f64;
-        let top = self.dash.ladder.last().map_or(0.0, |r| r.bps() as f64);
-        let rate = f64::min(top * f64::from(self.dash.viewers), down * 0.5);
+        let top = self.keys.ladder.last().map_or(0.0, |r| r.bps() as f64);
+        let rate = f64::min(top * f64::from(self.keys.viewers), down * 0.5);
         Plausible::of([rate * 0.02, rate], 0.5)
     }
 }

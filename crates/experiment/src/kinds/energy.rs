@@ -2,15 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, derived};
+use swell_base::Dur;
 use swell_stats::energies;
-use swell_workload::{Clock, Clocked, Packets};
+use swell_workload::{Clock, Packets};
 
-use super::Traffic;
-use super::contract::{Machine, Setting, Slot};
-use super::packets::own_seed;
-use crate::error::RunError;
-use crate::file::findings::Findings;
+use crate::file::findings::{Findings, Slot};
 
 /// More energy at one timescale, at the same mean rate: the speed at which a background begins things goes up and down.
 /// Packets that depend on nothing get this energy exactly. Users begin sessions and think by it, but transfers take
@@ -23,12 +19,6 @@ pub struct Energy {
     /// By how much energy rises there, dB: 6 is four times as much.
     pub db: f64,
 }
-
-/// Label of the seed for the speed.
-const SPEED: u64 = 1 << 43;
-
-/// Maximum variation of the speed. With more variation the speed would often be negative.
-const MOST: f64 = 0.5;
 
 /// Wavelets of three vanishing moments, as in reports.
 const VANISHING: usize = 3;
@@ -71,37 +61,6 @@ impl Energy {
                 "write more than 0 and at most 40",
             );
         }
-    }
-
-    /// Adds this energy to `machine`, the workload of `traffic`.
-    pub(super) fn machine(
-        self,
-        (machine, tcp): Machine,
-        traffic: &Traffic,
-        at: &Setting<'_>,
-    ) -> Result<Machine, RunError> {
-        let refuse = |why: String| {
-            let (role, name) = (at.role.word(), at.name);
-            let text = format!("{role} `{name}`: energy at {}: {why}", self.at);
-            RunError::Failed(text.into())
-        };
-        // Before the variance, which counts bytes in bins of a fraction of the timescale.
-        Clock::fits(at.duration, self.at).map_err(|e| refuse(e.to_string()))?;
-        let variance = traffic.plays().variance(at, self.at)?;
-        let variance = variance.ok_or_else(|| refuse("it has none that is known".to_owned()))?;
-        let deviation = Clock::deviation(self.db, variance);
-        if deviation.is_nan() || deviation > MOST {
-            return Err(refuse(format!(
-                "a rate that varies by {:.0} % would be needed, and {:.0} % are the most; less energy, a longer timescale or smoother traffic is possible",
-                100.0 * deviation,
-                100.0 * MOST
-            )));
-        }
-        // A foreground and a background have the same seed, but must not have the same clock.
-        let seed = derived(own_seed(at), SPEED);
-        let clock =
-            Clock::new(seed, at.duration, self.at, deviation).map_err(|e| refuse(e.to_string()))?;
-        Ok((Box::new(Clocked::new(machine, clock)), tcp))
     }
 }
 

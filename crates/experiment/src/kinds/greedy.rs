@@ -1,6 +1,7 @@
 //! Endless connections.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,6 @@ use super::contract::{
     Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads,
 };
 use super::defaults::{one, yes};
-use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -32,6 +32,9 @@ pub struct Greedy {
     /// How many, in each direction that they take.
     #[serde(default = "one")]
     pub connections: u32,
+    /// Which links it crosses. Before `direction`, which is its own here.
+    #[serde(flatten)]
+    pub route: Route,
     /// Which way their data flows; both at the same time by different connections.
     #[serde(default = "down")]
     pub direction: Directions,
@@ -62,9 +65,6 @@ pub struct Greedy {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
-    /// Which links it crosses.
-    #[serde(flatten)]
-    pub route: Route,
 }
 
 /// Delays of connections.
@@ -178,7 +178,7 @@ impl Keys for Greedy {
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
         let default = || Delays::Same(with.default_delay());
-        Some(Traffic::Greedy(Greedy {
+        Some(Arc::new(Greedy {
             delay: Some(self.delay.clone().unwrap_or_else(default)),
             ..self.clone()
         }))
@@ -216,7 +216,7 @@ impl Keys for Greedy {
 
 impl Plays for Greedy {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        let seed = own_seed(at);
+        let seed = at.own_seed();
         // Connections need individual start phases. Otherwise all replications would be identical, and confidence
         // intervals would have zero width.
         let mut phases = Stream::new(seed, "greedy-phase");

@@ -1,6 +1,5 @@
 //! Sessions learnt from the flow records of another background.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,7 +8,9 @@ use swell_base::{Dur, Rate};
 use swell_learn::FlowLearner;
 use swell_traffic::flowlevel::{Options, Playback, Profile};
 
-use super::contract::{Data, Input, Keys, Resolving, Role, Seen, Shown, Slot, Source, reads};
+use super::contract::{
+    Data, Input, Keys, Native, Resolving, Role, Seen, Shown, Slot, Source, reads,
+};
 use super::defaults::unscaled;
 use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
@@ -18,7 +19,7 @@ use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings, is_default};
 use crate::measure::Measure;
 use crate::packets::hosts::LEFT_NETWORKS;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Sessions learnt from the flow records of another background, which a simulated run of that one exports (after
 /// Sommers & Barford, "Self-configuring network traffic generation", IMC 2004).
@@ -124,14 +125,8 @@ impl Keys for Imitation {
         })
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Flows(model)) => model.payload_rates()[1],
             _ => 0.0,
         }
@@ -141,7 +136,7 @@ impl Keys for Imitation {
         let Some(Data::Flows(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Sessions(SessionsTraffic {
+        Some(Arc::new(SessionsTraffic {
             model: Arc::clone(model),
             playback: Playback {
                 durations: self.durations,

@@ -1,6 +1,5 @@
 //! Traffic from a learnt model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use swell_workload::Structural;
 
 use super::contract::Offered;
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::energy::of_octave;
@@ -22,12 +21,12 @@ use super::{Active, Energy, Traffic};
 use crate::bundled;
 use crate::error::RunError;
 use crate::file::findings::Findings;
-use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
+use crate::file::names::suggest;
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;
-use crate::simulate::before::met;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Traffic from a learnt model: users who wait for what they asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +87,7 @@ pub struct Learnt {
 
 /// A learnt model in a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LearntTraffic {
+pub(crate) struct LearntTraffic {
     /// The model as read, before the parameters in `knobs` are applied.
     pub model: Arc<Model>,
     /// Parameters; `sessions` is the result of the calibration.
@@ -177,7 +176,7 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
         }
         None => {
             let known: Vec<&str> = bundled::models().collect();
-            let hint = file::suggest(name, &known, "bundled models");
+            let hint = suggest(name, &known, "bundled models");
             let message = format!("no bundled model and no file is called `{name}`");
             return Err((message, Some(hint)));
         }
@@ -253,15 +252,9 @@ impl Keys for Learnt {
         Ok(Some(input))
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        seed: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
-            Some(Data::Model(model)) => self.native(model, seed),
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
+            Some(Data::Model(model)) => self.native(model, of.seed),
             _ => 0.0,
         }
     }
@@ -270,7 +263,7 @@ impl Keys for Learnt {
         let Some(Data::Model(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Learnt(LearntTraffic {
+        Some(Arc::new(LearntTraffic {
             model: Arc::clone(model),
             knobs: self.knobs(with.pace),
             cold: self.cold,
@@ -317,8 +310,7 @@ impl LearntTraffic {
     /// The model with its parameters applied, its schedule, and the network that the schedule assumes.
     fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
         let played = self.model.varied(&self.knobs, at.seed);
-        let offered = played.rates().map(|bps| bps * self.knobs.sessions);
-        let network = met(at.way, offered);
+        let network = Network::met(&played, &self.knobs, at.way.round_trip, at.way.bps());
         let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
             .map_err(|e| RunError::Failed(e.into()))?;
         let schedule = match self.cold {
@@ -377,9 +369,7 @@ impl Plays for LearntTraffic {
         let (played, schedule, network) = self.schedule(at)?;
         let volume = schedule.volume(&played, &network, at.warmup, at.duration);
         Ok(Some(Offered {
-            mean: schedule
-                .rates(&played, &network)
-                .map(|bps| bps * self.knobs.sessions),
+            mean: schedule.rates(&played).map(|bps| bps * self.knobs.sessions),
             drawn: volume.map(|bytes| bytes * 8.0 / at.seconds()),
         }))
     }

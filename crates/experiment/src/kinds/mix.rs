@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Traffic;
-use super::contract::{Keys, Resolving, Role, Slot};
+use super::contract::{Keys, Resolving, Role, Slot, reads};
 use crate::file::findings::Findings;
 use crate::measure::Measure;
 
@@ -19,9 +19,7 @@ pub struct Mix {
 }
 
 impl Keys for Mix {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         if self.of.is_empty() {

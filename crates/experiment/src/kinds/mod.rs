@@ -2,7 +2,7 @@
 //! measures.
 //!
 //! A kind consists of two types: its keys in a file, which implement [`Keys`], and its form in a run, which
-//! implements [`Plays`]. The list below joins them. Other code knows kinds by the methods of these traits.
+//! implements [`Plays`]. The list below names all keys. Other code knows kinds by the methods of these traits.
 
 mod active;
 mod contract;
@@ -12,6 +12,7 @@ mod energy;
 mod greedy;
 mod har;
 mod imitation;
+mod input;
 mod learnt;
 mod mix;
 mod none;
@@ -19,6 +20,7 @@ mod on_off;
 mod pace;
 mod packets;
 mod page;
+mod playing;
 mod probe;
 mod program;
 mod replay;
@@ -29,52 +31,52 @@ mod voice;
 mod web;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur, Warning};
-use swell_traffic::Dependency;
+use swell_base::Dur;
 
+pub use crate::captures::Trace;
 pub use crate::file::PathProperties;
 pub(crate) use crate::file::findings::Slot;
 pub use crate::role::Role;
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Crossed, Fetches, Files, Information, Keys, Pace, Plausible, Plays,
-    Resolving, Seen, Source,
+    Asked, Complaint, Files, Information, Native, Pace, Resolving, Seen, Source,
 };
-pub use contract::{Data, Input, Machine, Offered, Setting, Shown};
-pub use dash::{Choice, Dash, DashTraffic};
+pub use contract::{
+    Crossed, Fetches, Keys, Machine, Offered, Plausible, Plays, Setting, Shown, Traffic,
+};
+pub use dash::{Choice, Dash};
 pub use energy::Energy;
 pub use greedy::{Delays, Greedy};
 pub use imitation::Imitation;
-pub use learnt::{Learnt, LearntTraffic, MOST_COPIES};
+pub use input::{Data, Input};
+pub use learnt::{Learnt, MOST_COPIES};
 pub use mix::Mix;
 pub use none::Nothing;
 pub use on_off::{OnOff, Size};
-pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
-pub use page::{Page, PageTraffic, Protocol};
-pub use probe::{Probe, ProbeTraffic, Tool};
-pub use program::{Client, CommandLine, Measure, Peer, Program, ProgramTraffic, Server};
+#[cfg(test)]
+pub(crate) use packets::PacketsTraffic;
+pub use packets::{Cbr, Parametric, Poisson, Process};
+pub use page::{Page, Protocol};
+pub use playing::Playing;
+pub use probe::{Probe, Tool};
+pub use program::keys::{Client, CommandLine, Measure, Peer, Program, Server};
+pub use replay::Replay;
 pub(crate) use replay::significant;
-pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
-pub use stream::{MediaStream, StreamTraffic};
-pub use swarm::{PeerLink, Swarm, SwarmTraffic};
-pub use voice::{Codec, Voice, VoiceTraffic};
-pub use web::{ConnectionUse, Objects, Web, WebTraffic};
+pub use stream::MediaStream;
+pub use swarm::{PeerLink, Swarm};
+pub use voice::{Codec, Voice};
+pub use web::{ConnectionUse, Objects, Web};
 
-use crate::error::RunError;
-use crate::file::{Hop, LoadBasis, RateSpec, Route};
-use crate::observe::Observations;
-use crate::store::Measured;
+use crate::file::{LoadBasis, RateSpec};
 
-/// Defines the kinds. Each entry has the name in files, the possible roles, the keys and the form in a run.
+/// Defines the kinds. Each entry has the name in files, the possible roles and the keys.
 macro_rules! kinds {
-    (@as $value:ident, $traffic:ty) => { $value };
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $roles:ident, $keys:ty $(=> $traffic:ty)?;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $roles:ident, $keys:ty;)*) => {
         /// Traffic, as a file says it.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -91,7 +93,7 @@ macro_rules! kinds {
             }
 
             /// Its keys.
-            pub(crate) fn keys(&self) -> &dyn Keys {
+            pub(crate) fn keys(&self) -> &(dyn Keys + 'static) {
                 match self {
                     $(Part::$variant(keys) => keys,)*
                 }
@@ -101,23 +103,6 @@ macro_rules! kinds {
             pub(crate) fn keys_mut(&mut self) -> &mut dyn Keys {
                 match self {
                     $(Part::$variant(keys) => keys,)*
-                }
-            }
-        }
-
-        /// Fully specified traffic in a run.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum Traffic {
-            $($(
-                #[doc = concat!("Of kind `", $name, "`.")]
-                $variant($traffic),
-            )?)*
-        }
-
-        impl Traffic {
-            fn plays(&self) -> &dyn Plays {
-                match self {
-                    $($(Traffic::$variant(traffic) => kinds!(@as traffic, $traffic),)?)*
                 }
             }
         }
@@ -174,83 +159,55 @@ pub(crate) fn substitutes() -> Vec<(Information, Kind)> {
 
 kinds! {
     /// Clients that fetch objects from a server, one after the other.
-    Web = "web", Either, Web => WebTraffic;
+    Web = "web", Either, Web;
     /// A real program.
-    Program = "program", Foreground, Program => ProgramTraffic;
+    Program = "program", Foreground, Program;
     /// No traffic: as a background what slowdowns are measured against, as a foreground what shows the background by
     /// itself.
     None = "none", Either, Nothing;
     /// Traffic from a learnt model: users who wait for what they asked for.
-    Learnt = "learnt", Background, Learnt => LearntTraffic;
+    Learnt = "learnt", Background, Learnt;
     /// Packets of one size at exponential intervals.
-    Poisson = "poisson", Either, Poisson => PacketsTraffic;
+    Poisson = "poisson", Either, Poisson;
     /// Packets of one size at equal intervals.
-    Cbr = "cbr", Either, Cbr => PacketsTraffic;
+    Cbr = "cbr", Either, Cbr;
     /// Sessions of files, from a flow-level model.
-    Sessions = "sessions", Background, Sessions => SessionsTraffic;
+    Sessions = "sessions", Background, Sessions;
     /// Sessions learnt from the flow records of another background, as a router would export them.
     Imitation = "imitation", Background, Imitation;
     /// The packets of a capture at their own times.
-    Replay = "replay", Either, Replay => ReplayTraffic;
+    Replay = "replay", Either, Replay;
     /// Endless connections.
-    Greedy = "greedy", Either, Greedy => Greedy;
+    Greedy = "greedy", Either, Greedy;
     /// A client of a file-sharing swarm, and its peers: blocks both ways.
-    Swarm = "swarm", Either, Swarm => SwarmTraffic;
+    Swarm = "swarm", Either, Swarm;
     /// Packets of many on/off sources: self-similar together.
-    OnOff = "on-off", Either, OnOff => OnOff;
+    OnOff = "on-off", Either, OnOff;
     /// Voice calls, rated by the E-model.
-    Voice = "voice", Either, Voice => VoiceTraffic;
+    Voice = "voice", Either, Voice;
     /// Media streams, each watched with a play-out buffer.
-    Stream = "stream", Foreground, MediaStream => StreamTraffic;
+    Stream = "stream", Foreground, MediaStream;
     /// Media in segments over TCP, at bitrates that the player chooses.
-    Dash = "dash", Foreground, Dash => DashTraffic;
+    Dash = "dash", Foreground, Dash;
     /// Browsers that load pages of many objects.
-    Page = "page", Either, Page => PageTraffic;
+    Page = "page", Either, Page;
     /// A tool that estimates how much of its path is free.
-    Probe = "probe", Foreground, Probe => ProbeTraffic;
+    Probe = "probe", Foreground, Probe;
     /// Several backgrounds at once.
     Mix = "mix", Background, Mix;
 }
 
+impl Deref for Part {
+    type Target = dyn Keys;
+    fn deref(&self) -> &(dyn Keys + 'static) {
+        self.keys()
+    }
+}
+
 impl Part {
-    /// Its name in tables and figures.
-    pub fn name(&self) -> &str {
-        self.keys().name()
-    }
-
-    /// The names of the backgrounds in a mix; empty for other kinds.
-    pub fn parts(&self) -> &[String] {
-        self.keys().parts()
-    }
-
-    /// The time windows in which it sends; `None` if it always sends.
-    pub fn active(&self) -> Option<Active> {
-        self.keys().active()
-    }
-
-    /// Additional energy at one timescale, if the file requests it.
-    pub fn energy(&self) -> Option<Energy> {
-        self.keys().energy()
-    }
-
-    /// The links that it crosses.
-    pub fn route(&self) -> Route {
-        self.keys().route()
-    }
-
     /// The share of the time from `from` to `to` in which it sends.
     pub fn share(&self, from: Dur, to: Dur) -> f64 {
         self.active().map_or(1.0, |active| active.share(from, to))
-    }
-
-    /// Whether there is no traffic.
-    pub fn is_none(&self) -> bool {
-        self.keys().is_none()
-    }
-
-    /// The rate of the down direction, if the file gives one: a fixed rate, or that of another background.
-    pub fn rate(&self) -> Option<&RateSpec> {
-        self.keys().rate()
     }
 
     /// The name of the background whose measured rates this one takes, if it does.
@@ -276,16 +233,6 @@ impl Part {
         self.rate().is_some() && (!exact || self.load() == LoadBasis::Carried)
     }
 
-    /// Whether each replication has the rate of the matched background's replication of the same seed.
-    pub fn is_per_seed(&self) -> bool {
-        self.keys().is_per_seed()
-    }
-
-    /// Whether it is open-loop: what it sends does not depend on the network.
-    pub fn is_open_loop(&self) -> bool {
-        self.keys().is_open_loop()
-    }
-
     /// Whether its rate means the offered or the carried load.
     pub fn load(&self) -> LoadBasis {
         self.keys().load().unwrap_or(match self.is_open_loop() {
@@ -305,17 +252,6 @@ impl Part {
         self.dropped().is_some()
     }
 
-    /// If it is such a model: the dependencies that the file drops.
-    pub(crate) fn dropped(&self) -> Option<&[Dependency]> {
-        self.keys().dropped()
-    }
-
-    /// Whether it stands for real traffic: learnt from it, or its packets. Parametric backgrounds of the same rate are
-    /// compared with it.
-    pub fn is_real(&self) -> bool {
-        self.keys().is_real()
-    }
-
     /// Whether it has its own rate, which another background could take.
     pub(crate) fn has_rate(&self) -> bool {
         self.matches().is_none() && self.keys().rateless().is_none()
@@ -324,181 +260,6 @@ impl Part {
     /// One-way delay of the access path on each side, if the file gives one; the mean of two that differ.
     pub fn delay(&self, network: &crate::file::Network) -> Option<Dur> {
         self.keys().delay(network.access_delay())
-    }
-
-    /// Its measures as a foreground, the most informative first.
-    pub fn measures(&self) -> Vec<crate::measure::Measure> {
-        self.keys().measures()
-    }
-
-    /// Why a run may have no value of its measures, if it is known what may be the cause.
-    pub fn silent(&self) -> Option<&'static str> {
-        self.keys().silent()
-    }
-
-    /// What shows that it does not work as a foreground, apart from requests that fail.
-    pub fn failing(&self) -> Vec<crate::measure::Failing> {
-        self.keys().failing()
-    }
-
-    /// The directions in which it sends data as a foreground, up and down, if its keys say so.
-    pub fn sends(&self) -> Option<[bool; 2]> {
-        self.keys().sends()
-    }
-
-    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
-    pub fn sizes(&self) -> &[Bytes] {
-        self.keys().sizes()
-    }
-
-    /// The program, if it is a real program.
-    pub fn program(&self) -> Option<&Program> {
-        self.keys().program()
-    }
-
-    /// Number of clients, connections or sources that it has as a foreground.
-    pub fn clients(&self) -> u32 {
-        self.keys().clients()
-    }
-
-    /// Name of its input in messages; `None` if it reads nothing.
-    pub fn reads(&self) -> Option<&'static str> {
-        self.keys().reads()
-    }
-
-    /// How figures show it as a background.
-    pub fn shown(&self) -> Shown {
-        self.keys().shown()
-    }
-
-    /// The rate that it is to offer, up and down, bits per second, if the file or a matched background determines it
-    /// exactly.
-    pub fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
-        self.keys().fixed_bps(measured)
-    }
-}
-
-impl Traffic {
-    /// Its workload; `None` if nothing is sent, or a real program sends.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        self.plays().machine(at)
-    }
-
-    /// Its workload over kernel sockets, as a foreground; `None` if only the simulator supports it.
-    pub(crate) fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        self.plays().over_sockets(at)
-    }
-
-    /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.
-    pub(crate) fn hello(&self) -> [u64; 2] {
-        self.plays().hello()
-    }
-
-    /// The load that it offers between the end of the warm-up and the end of the run, if known.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    pub fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
-        self.plays().offered(at)
-    }
-
-    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards
-    /// its clients.
-    pub(crate) fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
-        self.plays().observed(path, observed);
-    }
-
-    /// Doubts about its description.
-    pub fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
-        self.plays().doubts(at)
-    }
-
-    /// Number of independent sources with numbered random streams.
-    pub(crate) fn numbered_sources(&self) -> u32 {
-        self.plays().numbered_sources()
-    }
-
-    /// Name of the application class with this number.
-    pub fn class(&self, index: u32) -> String {
-        self.plays().class(index)
-    }
-
-    /// The server port of each class, and whether the class uses UDP.
-    pub(crate) fn ports(&self) -> Vec<(u16, bool)> {
-        self.plays().ports()
-    }
-
-    /// The program, if it is a real program.
-    pub fn program(&self) -> Option<&Program> {
-        self.plays().program()
-    }
-
-    /// One-way delay of its access path on the left, the longest of several.
-    pub fn delay(&self) -> Dur {
-        self.plays().delay()
-    }
-
-    /// The requests that made-up runs assume for a foreground.
-    pub(crate) fn fetches(&self) -> Option<Fetches> {
-        self.plays().fetches()
-    }
-
-    /// The figures that made-up runs assume for a background.
-    pub(crate) fn plausible(&self, at: &Setting<'_>) -> Plausible {
-        self.plays().plausible(at)
-    }
-}
-
-/// A part of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Playing {
-    /// Its name.
-    pub name: String,
-    /// Its traffic.
-    pub traffic: Traffic,
-    /// The time windows in which it sends; `None` if it always sends.
-    pub active: Option<Active>,
-    /// Additional energy at one timescale.
-    pub energy: Option<Energy>,
-    /// The links that it crosses, from its clients to its servers.
-    pub path: Vec<Hop>,
-}
-
-impl Deref for Playing {
-    type Target = Traffic;
-    fn deref(&self) -> &Traffic {
-        &self.traffic
-    }
-}
-
-impl Playing {
-    /// Its workload; `None` if nothing is sent, or a real program sends.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        let made = match self.active {
-            Some(active) => active.machine(&self.traffic, at),
-            None => self.traffic.machine(at),
-        }?;
-        match (made, self.energy) {
-            (Some(machine), Some(energy)) => energy.machine(machine, &self.traffic, at).map(Some),
-            (made, _) => Ok(made),
-        }
-    }
-
-    /// The load that it offers between the end of the warm-up and the end of the run, if known.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    pub fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
-        match self.active {
-            Some(active) => active.offered(&self.traffic, at),
-            None => self.traffic.offered(at),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Traffic;
-use super::contract::{Information, Keys, Resolving, Role, Shown, Slot};
+use super::contract::{Information, Keys, Resolving, Role, Shown, Slot, reads};
 use crate::file::findings::Findings;
 use crate::measure::Measure;
 
@@ -17,16 +17,14 @@ pub struct Nothing {
 }
 
 impl Keys for Nothing {
+    reads!(name);
+
     fn substitute() -> Option<Information> {
         Some(Information::Nothing)
     }
 
     fn is_none(&self) -> bool {
         true
-    }
-
-    fn name(&self) -> &str {
-        &self.name
     }
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {

@@ -1,6 +1,7 @@
 //! Packets of many on/off sources.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use super::contract::{
     reads, trimmed,
 };
 use super::energy::variance;
-use super::packets::{measures_of_packets, own_seed, requested, times};
+use super::packets::{measures_of_packets, requested, times};
 use super::replay::until;
 use super::{Active, Energy, Traffic};
 use crate::error::RunError;
@@ -153,7 +154,7 @@ impl OnOff {
 
     /// The packets of a run, up and down.
     fn packets(&self, at: &Setting<'_>) -> Result<[Packets; 2], RunError> {
-        let (duration, seed) = (at.duration, own_seed(at));
+        let (duration, seed) = (at.duration, at.own_seed());
         let seeds = (self.seeds).unwrap_or_else(|| {
             let draw = |name| Stream::new(seed, name).below(u64::MAX);
             ["on-off/up", "on-off/down"].map(draw)
@@ -274,7 +275,7 @@ impl Keys for OnOff {
             }),
         };
         let up = self.rate_up.unwrap_or(up);
-        Some(Traffic::OnOff(OnOff {
+        Some(Arc::new(OnOff {
             rate: RateSpec::Fixed(times(rate, with.pace)),
             rate_up: Some(times(up, with.pace)),
             delay: self.delay.or(Some(with.default_delay())),

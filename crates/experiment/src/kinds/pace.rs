@@ -4,7 +4,7 @@ use crate::store::Measured;
 
 /// The parameter that calibration changes to reach a rate, with its value in the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Pace {
+pub enum Pace {
     /// The number of its sessions, as a multiple of the model's.
     Sessions(f64),
     /// The speed of a replay.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur, Rate, derived};
+use swell_base::{Bytes, Dur, Rate};
 use swell_workload::{Law, ParametricConfig, Sources, Transport, Workload};
 
 use super::contract::Offered;
@@ -94,7 +95,7 @@ fn packet() -> Bytes {
 
 /// Packets of one size in a run, fully specified.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PacketsTraffic {
+pub(crate) struct PacketsTraffic {
     /// Their intervals.
     pub process: Process,
     /// Their transport protocol.
@@ -349,7 +350,7 @@ macro_rules! kind {
 
             fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
                 let traffic = self.0.resolve(Process::$name, with);
-                Some(Traffic::$name(traffic))
+                Some(Arc::new(traffic))
             }
 
             fn measures(&self) -> Vec<Measure> {
@@ -381,9 +382,6 @@ kind!(
     Cbr, Rate
 );
 
-/// Label of a foreground's seed where its streams have the same names as a background's.
-const FOREGROUND: u64 = 1 << 40;
-
 /// The measures of a foreground of packets at given times. Goodput and loss alone do not tell how late they arrive.
 pub(super) fn measures_of_packets() -> Vec<Measure> {
     vec![GOODPUT, LOSS, DELAY]
@@ -406,14 +404,6 @@ pub(super) fn requested(
     Some([rate_up.map_or(up, |r| r.bps() as f64), down])
 }
 
-/// The seed of a part whose streams have the same names in foreground and background.
-pub(super) fn own_seed(at: &Setting<'_>) -> u64 {
-    match at.role {
-        Role::Foreground => derived(at.seed, FOREGROUND),
-        Role::Background => at.seed,
-    }
-}
-
 impl Plays for PacketsTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let config = ParametricConfig {
@@ -431,7 +421,7 @@ impl Plays for PacketsTraffic {
         let machine: Box<dyn Workload> = if self.independent {
             Box::new(Sources::new(&config, at.first_source, at.seed))
         } else {
-            Box::new(swell_workload::Parametric::new(config, own_seed(at)))
+            Box::new(swell_workload::Parametric::new(config, at.own_seed()))
         };
         Ok(Some((machine, tcp(&self.tcp))))
     }

@@ -13,7 +13,6 @@ use super::contract::{
     access, reads,
 };
 use super::defaults::{one, yes};
-use super::packets::own_seed;
 use super::{Active, Fetches, Traffic, har};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -104,7 +103,7 @@ const SMALLEST: Bytes = Bytes(1200 - 35);
 
 /// Browsers of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PageTraffic {
+pub(crate) struct PageTraffic {
     page: Page,
     pub(crate) objects: Arc<Vec<Object>>,
     delay: Dur,
@@ -260,7 +259,7 @@ impl Keys for Page {
         let Some(Data::Page(objects)) = with.input else {
             return None;
         };
-        Some(Traffic::Page(PageTraffic {
+        Some(Arc::new(PageTraffic {
             page: self.clone(),
             objects: Arc::clone(objects),
             delay: with.delay,
@@ -355,7 +354,7 @@ impl Plays for PageTraffic {
             Role::Foreground => self.browsers(at.warmup),
             Role::Background => {
                 let between = self.page.every.unwrap_or(self.page.think);
-                self.browsers(Dur::ZERO).spread(between, own_seed(at))
+                self.browsers(Dur::ZERO).spread(between, at.own_seed())
             }
         };
         Ok(Some(self.over_its_transport(browsers)))

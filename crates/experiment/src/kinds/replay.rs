@@ -1,30 +1,30 @@
 //! The packets of a capture at their own times.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Code, Dur, Rate, Stream, Warning};
+use swell_base::{Code, Dur, Rate, Warning};
 use swell_workload::{Packets, ReplayConfig, Transport};
 
 use super::contract::Offered;
 use super::contract::{
-    Complaint, Data, Files, Information, Input, Keys, Machine, Pace, Plausible, Plays, Resolving,
-    Role, Seen, Setting, Slot, Source, path, reads, trimmed,
+    Complaint, Data, Files, Information, Input, Keys, Machine, Native, Pace, Plausible, Plays,
+    Resolving, Role, Seen, Setting, Slot, Source, path, reads, trimmed,
 };
 use super::energy::variance;
-use super::packets::{measures_of_packets, own_seed};
+use super::packets::measures_of_packets;
 use super::{Active, Energy, Traffic};
+use crate::captures::{Capture, Trace};
 use crate::error::RunError;
 use crate::file::findings::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
-use crate::plan::traces::{Capture, Traces};
+use crate::plan::traces::Traces;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Allowed stretch. Beyond this range the result would no longer resemble the trace.
 const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
@@ -96,35 +96,9 @@ pub struct Replay {
     pub path: Option<Vec<String>>,
 }
 
-/// The packets of a trace, in the directions in which they are replayed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// Up and down: time since the first packet, network-layer bytes.
-    pub packets: [Packets; 2],
-    /// Period of the replay.
-    pub period: Dur,
-}
-
-impl Trace {
-    /// Mean rates up and down, bits per second of network-layer bytes.
-    pub fn bps(&self) -> [f64; 2] {
-        let seconds = self.period.as_secs_f64();
-        self.packets.each_ref().map(|way| {
-            let bytes: u64 = way.iter().map(|p| u64::from(p.1)).sum();
-            bytes as f64 * 8.0 / seconds
-        })
-    }
-
-    /// The offset in the trace at which a run with this seed begins.
-    pub(crate) fn phase(&self, seed: u64) -> Dur {
-        let mut stream = Stream::new(seed, "replay-phase");
-        Dur::from_nanos(stream.below(self.period.as_nanos()))
-    }
-}
-
 /// A trace in a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReplayTraffic {
+pub(crate) struct ReplayTraffic {
     /// Its keys in the file; `stretch`, `rate` and `reversed` are resolved in the other fields.
     pub replay: Replay,
     /// The trace.
@@ -315,14 +289,8 @@ impl Keys for Replay {
         Ok(Some(input))
     }
 
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        _: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Trace(trace)) => trace.bps()[1],
             _ => 0.0,
         }
@@ -332,7 +300,7 @@ impl Keys for Replay {
     fn route(&self) -> Route {
         Route {
             path: self.path.clone(),
-            reversed: false,
+            ..Route::default()
         }
     }
 
@@ -347,7 +315,7 @@ impl Keys for Replay {
             }
             (_, stretch) => stretch.unwrap_or(1.0),
         };
-        Some(Traffic::Replay(ReplayTraffic {
+        Some(Arc::new(ReplayTraffic {
             replay: self.clone(),
             trace: Arc::clone(trace),
             stretch: with.pace.map_or(own, |speed| 1.0 / speed),
@@ -380,7 +348,7 @@ impl ReplayTraffic {
     /// Where in the trace this run begins.
     fn phase(&self, at: &Setting<'_>) -> Dur {
         let given = self.given_phase();
-        given.unwrap_or_else(|| self.trace.phase(own_seed(at)))
+        given.unwrap_or_else(|| self.trace.phase(at.own_seed()))
     }
 }
 

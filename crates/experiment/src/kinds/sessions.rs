@@ -1,18 +1,18 @@
 //! Sessions of files and datagram sources from a flow-level model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Code, Dur, Rate, Warning};
+use swell_traffic::Network;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, path, reads, trimmed,
+    Complaint, Data, Files, Input, Keys, Machine, Native, Pace, Plausible, Plays, Resolving, Role,
+    Setting, Shown, Slot, path, reads, trimmed,
 };
 use super::defaults::unscaled;
 use super::learnt::LESS;
@@ -24,9 +24,9 @@ use crate::file::findings::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::Measure;
-use crate::simulate::before::{met, steady};
+use crate::simulate::before::steady;
 use crate::simulate::transport::tcp;
-use crate::store::{Measured, ModelFacts};
+use crate::store::ModelFacts;
 
 /// Sessions of files and sources of datagrams from a flow-level model, after Harpoon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -193,15 +193,10 @@ impl Keys for Sessions {
     }
 
     /// A run plays the first intervals only.
-    fn native_bps(
-        &self,
-        input: Option<&Data>,
-        _: &BTreeMap<String, Measured>,
-        _: u64,
-        [from, to]: [Dur; 2],
-    ) -> f64 {
-        match input {
+    fn native_bps(&self, of: &Native<'_>) -> f64 {
+        match of.input {
             Some(Data::Flows(model)) => {
+                let [from, to] = of.counted;
                 model.played_rates_between(&self.playback(1.0), from, to)[1]
             }
             _ => 0.0,
@@ -212,7 +207,7 @@ impl Keys for Sessions {
         let Some(Data::Flows(model)) = with.input else {
             return None;
         };
-        Some(Traffic::Sessions(SessionsTraffic {
+        Some(Arc::new(SessionsTraffic {
             model: Arc::clone(model),
             playback: self.playback(with.pace.or(self.sessions).unwrap_or(1.0)),
             delay: self.delay.unwrap_or_else(|| with.default_delay()),
@@ -251,7 +246,7 @@ impl Plays for SessionsTraffic {
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
         let (seed, access) = (at.seed, path(self.delay, self.access));
         let offered = (self.model).played_rates_between(&self.playback, Dur::ZERO, at.duration);
-        let mut network = met(at.way, offered);
+        let mut network = Network::shared(at.way.round_trip, at.way.bps(), offered);
         network.rtt += self.delay * 4;
         let (player, under_way) = match self.cold {
             true => (Player::new(plan, seed, Share::ALL), Vec::new()),

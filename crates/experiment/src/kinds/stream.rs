@@ -6,7 +6,8 @@ use swell_base::{Bytes, Dur, Rate, UDP_HEADERS};
 use swell_workload::{StreamConfig, stream_measures as measures};
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access,
+    reads,
 };
 use super::defaults::{one, yes};
 use super::{Active, Traffic};
@@ -87,13 +88,6 @@ fn preroll() -> f64 {
 
 fn packet() -> Bytes {
     Bytes(1400)
-}
-
-/// Streams of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StreamTraffic {
-    stream: MediaStream,
-    delay: Dur,
 }
 
 impl MediaStream {
@@ -206,10 +200,7 @@ impl Keys for MediaStream {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Stream(StreamTraffic {
-            stream: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -254,13 +245,13 @@ impl Keys for MediaStream {
     }
 }
 
-impl Plays for StreamTraffic {
+impl Plays for WithDelay<MediaStream> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         Ok(self.over_sockets(at))
     }
 
     fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        let machine = swell_workload::Stream::new(self.stream.config(self.delay, at.warmup));
+        let machine = swell_workload::Stream::new(self.keys.config(self.delay, at.warmup));
         Some((Box::new(machine), tcp(&TcpSettings::default())))
     }
 
@@ -273,6 +264,6 @@ impl Plays for StreamTraffic {
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
-        Plausible::of([0.0, self.stream.carried().bps() as f64], 0.1)
+        Plausible::of([0.0, self.keys.carried().bps() as f64], 0.1)
     }
 }

@@ -6,9 +6,8 @@ use swell_base::{Dur, Rate, Stream};
 use swell_workload::{Remote, SwarmConfig};
 
 use super::contract::{
-    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access, reads,
 };
-use super::packets::own_seed;
 use super::{Active, Delays, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -117,15 +116,6 @@ fn delays() -> Delays {
     }
 }
 
-/// A swarm of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SwarmTraffic {
-    /// Its keys in the file.
-    pub swarm: Swarm,
-    /// One-way delay of the client's access path.
-    pub delay: Dur,
-}
-
 impl Swarm {
     fn check_access(&self, at: &Slot<'_>, found: &mut Findings) {
         let shares = self.access.iter().map(|link| link.share);
@@ -208,10 +198,7 @@ impl Keys for Swarm {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Swarm(SwarmTraffic {
-            swarm: self.clone(),
-            delay: with.default_delay(),
-        }))
+        Some(WithDelay::traffic(self, with.default_delay()))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -237,9 +224,9 @@ impl Keys for Swarm {
     }
 }
 
-impl Plays for SwarmTraffic {
+impl Plays for WithDelay<Swarm> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        let (swarm, seed) = (&self.swarm, own_seed(at));
+        let (swarm, seed) = (&self.keys, at.own_seed());
         let machine = swell_workload::Swarm::new(SwarmConfig {
             slots: swarm.slots,
             pipeline: swarm.pipeline,
@@ -262,7 +249,7 @@ impl Plays for SwarmTraffic {
     }
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {
-        let caps = [self.swarm.upload, self.swarm.download];
+        let caps = [self.keys.upload, self.keys.download];
         let rate = |d: usize| {
             let link = at.way.rates[d];
             caps[d].map_or(link, |cap| cap.min(link)).bps() as f64 * [0.9, 0.3][d]

@@ -11,10 +11,10 @@ use swell_workload::{
 
 use super::contract::Offered;
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access,
+    reads,
 };
 use super::defaults::one;
-use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -137,13 +137,6 @@ const MOS: Measure = Measure::sampled(SCORE, "", Better::Higher, 0.0);
 /// are taken.
 const UNPLAYED: Measure = Measure::sampled(UNHEARD, "", Better::Lower, 0.01);
 
-/// Calls of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VoiceTraffic {
-    voice: Voice,
-    delay: Dur,
-}
-
 impl Voice {
     /// Network-layer size of a packet.
     fn packet(&self) -> u64 {
@@ -204,10 +197,7 @@ impl Keys for Voice {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Voice(VoiceTraffic {
-            voice: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -237,15 +227,15 @@ impl Keys for Voice {
     }
 }
 
-impl VoiceTraffic {
+impl WithDelay<Voice> {
     /// The calls, whose spurts are rated if they begin so long after the calls, or later.
     fn calls(&self, judged_from: Dur, at: &Setting<'_>) -> Machine {
-        let calls = Calls::new(&self.voice, access(self.delay), judged_from, own_seed(at));
+        let calls = Calls::new(&self.keys, access(self.delay), judged_from, at.own_seed());
         (Box::new(calls), tcp(&TcpSettings::default()))
     }
 }
 
-impl Plays for VoiceTraffic {
+impl Plays for WithDelay<Voice> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         // Spurts in the warm-up are not rated.
         let judged_from = match at.role {
@@ -260,7 +250,7 @@ impl Plays for VoiceTraffic {
     }
 
     fn offered(&self, _: &Setting<'_>) -> Result<Option<Offered>, RunError> {
-        let rates = [self.voice.bps(); 2];
+        let rates = [self.keys.bps(); 2];
         Ok(Some(Offered {
             mean: rates,
             drawn: rates,
@@ -276,7 +266,7 @@ impl Plays for VoiceTraffic {
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
-        Plausible::of([self.voice.bps(); 2], 0.3)
+        Plausible::of([self.keys.bps(); 2], 0.3)
     }
 }
 

@@ -9,10 +9,10 @@ use swell_base::{Bytes, Dur};
 use swell_workload::WebConfig;
 
 use super::contract::{
-    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access,
+    reads,
 };
 use super::defaults::one;
-use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::error::RunError;
 use crate::file::findings::Findings;
@@ -129,15 +129,6 @@ impl JsonSchema for Objects {
     }
 }
 
-/// Clients of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WebTraffic {
-    /// Its keys in the file.
-    pub web: Web,
-    /// One-way delay of the access path on each side of the bottleneck.
-    pub delay: Dur,
-}
-
 impl Keys for Web {
     reads!(name, active, route, delay);
 
@@ -177,10 +168,7 @@ impl Keys for Web {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Web(WebTraffic {
-            web: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -220,10 +208,10 @@ impl Keys for Web {
     }
 }
 
-impl WebTraffic {
+impl WithDelay<Web> {
     /// The clients, whose first requests are sent at `start`.
     fn clients(&self, start: Dur) -> swell_workload::Web {
-        let (web, access) = (&self.web, access(self.delay));
+        let (web, access) = (&self.keys, access(self.delay));
         swell_workload::Web::new(WebConfig {
             clients: web.clients,
             objects: web.object.sizes().to_vec(),
@@ -239,17 +227,19 @@ impl WebTraffic {
     }
 }
 
-impl Plays for WebTraffic {
+impl Plays for WithDelay<Web> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let clients = match at.role {
             Role::Foreground => self.clients(at.warmup),
-            Role::Background => self.clients(Dur::ZERO).spread(self.web.think, own_seed(at)),
+            Role::Background => self
+                .clients(Dur::ZERO)
+                .spread(self.keys.think, at.own_seed()),
         };
-        Ok(Some((Box::new(clients), tcp(&self.web.tcp))))
+        Ok(Some((Box::new(clients), tcp(&self.keys.tcp))))
     }
 
     fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        Some((Box::new(self.clients(at.warmup)), tcp(&self.web.tcp)))
+        Some((Box::new(self.clients(at.warmup)), tcp(&self.keys.tcp)))
     }
 
     fn class(&self, _: u32) -> String {
@@ -262,10 +252,10 @@ impl Plays for WebTraffic {
 
     fn fetches(&self) -> Option<Fetches> {
         Some(Fetches {
-            clients: self.web.clients,
-            sizes: self.web.object.sizes().to_vec(),
-            think: self.web.think,
-            count: self.web.count,
+            clients: self.keys.clients,
+            sizes: self.keys.object.sizes().to_vec(),
+            think: self.keys.think,
+            count: self.keys.count,
         })
     }
 

@@ -29,14 +29,16 @@ pub struct Source {
     pub port: u16,
 }
 
-/// Makes up headers. Memory grows by some hundred bytes per connection.
+/// Makes up headers. Memory grows by some hundred bytes per connection. Links of a run share it, so that a host and a
+/// connection have the same addresses, ports and sequence numbers on all of them, unless a path crosses a link from right
+/// to left: left and right have networks of their own.
 #[derive(Debug)]
 pub(crate) struct Headers {
     sources: Vec<Source>,
     seed: u64,
     hosts: Hosts,
-    /// By flow.
-    connections: BTreeMap<u32, Connection>,
+    /// By flow, and whether its client is right of the link.
+    connections: BTreeMap<(u32, bool), Connection>,
     /// Number of connections so far, by client (right or left, number), server and server port.
     opened: BTreeMap<(bool, u32, u32, u16), u32>,
 }
@@ -79,9 +81,9 @@ impl Headers {
         to_server: bool,
         packet: &Packet,
     ) -> (Network, Transport) {
-        let flow = packet.flow.0;
+        let flow = (packet.flow.0, parties.from_right);
         if !self.connections.contains_key(&flow) {
-            let opened = self.open(flow, parties);
+            let opened = self.open(packet.flow.0, parties);
             self.connections.insert(flow, opened);
         }
         let connection = self

@@ -15,7 +15,7 @@ use swell_traffic::{
 use swell_workload::Structural;
 use swell_world::World;
 
-use super::{Recorder, Source};
+use super::{Recorder, SharedHeaders, Source};
 use crate::test_support;
 
 mod quic;
@@ -69,6 +69,7 @@ pub(super) fn world() -> Model {
             weight: 1.0,
             client: i,
             outside: i % 4 == 3,
+            lasted: None,
             groups: vec![Group {
                 think: Dur::ZERO,
                 connections: vec![Connection {
@@ -129,7 +130,8 @@ pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &
         classes: classes.map(|c| (server_port(&c.name), c.udp)).collect(),
         port: 5001,
     };
-    let recorder = Recorder::create(path, "bottleneck", vec![source], 1).unwrap();
+    let recorder =
+        Recorder::create(path, "bottleneck", SharedHeaders::new(vec![source], 1)).unwrap();
     world.set_tap(recorder.tap());
     // The test covers complete connections only.
     let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())

@@ -13,7 +13,8 @@
 //! reordering. Packets that are lost on an access path *before* the queue are never seen.
 //!
 //! Only headers are written, with the packet's true length. Checksums assume a payload of zeros. Packets of the
-//! simulator carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run. The
+//! simulator carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run, and the
+//! same for all its links. The
 //! file's times are seconds since the start of the run, not a date. Memory grows by some hundred bytes per connection.
 
 mod header;
@@ -22,7 +23,7 @@ pub(crate) mod hosts;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swell_base::{Packet, Time};
 use swell_capture::{Heading, LinkType, Record, Transport, WriteError, Writer};
@@ -46,24 +47,33 @@ pub fn beside(path: &Path, link: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes every packet that arrives at the bottleneck to a file.
+/// Made-up headers that the links of a run share.
+#[derive(Clone, Debug)]
+pub struct SharedHeaders(Arc<Mutex<Headers>>);
+
+impl SharedHeaders {
+    /// `sources` are the workloads by their numbers in the world; `seed` is what initial sequence numbers come from.
+    pub fn new(sources: Vec<Source>, seed: u64) -> SharedHeaders {
+        SharedHeaders(Arc::new(Mutex::new(Headers::new(sources, seed))))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Headers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes every packet that arrives at a link to a file.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     state: Arc<Mutex<State>>,
 }
 
 impl Recorder {
-    /// Creates the file. `sources` are the workloads by their numbers in the world; `seed` is what
-    /// initial sequence numbers come from.
+    /// Creates the file.
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn create(
-        path: &Path,
-        link: &str,
-        sources: Vec<Source>,
-        seed: u64,
-    ) -> Result<Recorder, WriteError> {
+    pub fn create(path: &Path, link: &str, headers: SharedHeaders) -> Result<Recorder, WriteError> {
         let application = concat!("Groundswell ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::create(path, application)?;
         for way in ["up", "down"] {
@@ -73,7 +83,7 @@ impl Recorder {
             state: Arc::new(Mutex::new(State {
                 writer: Some(writer),
                 failure: None,
-                headers: Headers::new(sources, seed),
+                headers,
                 bytes: Vec::with_capacity(header::LONGEST),
             })),
         })
@@ -103,7 +113,7 @@ impl Recorder {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +128,7 @@ impl Tap for Recorder {
 struct State {
     writer: Option<Writer<File>>,
     failure: Option<WriteError>,
-    headers: Headers,
+    headers: SharedHeaders,
     /// Buffer for the headers of the current packet.
     bytes: Vec<u8>,
 }
@@ -131,7 +141,7 @@ impl State {
         if self.failure.is_some() {
             return;
         }
-        let (network, transport) = self.headers.describe(at, parties, to_server, packet);
+        let (network, transport) = self.headers.lock().describe(at, parties, to_server, packet);
         match transport {
             Transport::Udp {
                 src_port, dst_port, ..

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate, Tag};
 use swell_capture::Reader;
+use swell_learn::{Learner, Options};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
-use swell_workload::{Access, Web, WebConfig};
+use swell_workload::{Access, Greedy, GreedyConfig, Web, WebConfig};
 use swell_world::World;
 
 use super::*;
@@ -32,7 +33,8 @@ fn a_client_keeps_its_address_from_connection_to_connection() {
         classes: Vec::new(),
         port: 80,
     };
-    let recorder = Recorder::create(&path, "bottleneck", vec![source], 3).unwrap();
+    let recorder =
+        Recorder::create(&path, "bottleneck", SharedHeaders::new(vec![source], 3)).unwrap();
     world.set_tap(recorder.tap());
     let web = Web::new(WebConfig {
         clients: 3,
@@ -63,4 +65,43 @@ fn a_client_keeps_its_address_from_connection_to_connection() {
     }
     assert_eq!((clients.len(), servers.len()), (3, 1));
     assert!(ports.len() > 60, "{} connections", ports.len());
+}
+
+/// Endless downloads, whose senders on the right open the connections, are learnt as downloads.
+#[test]
+fn downloads_are_learnt_as_downloads_whoever_opens_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("greedy.pcapng");
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(10_000_000)),
+        ..LinkConfig::default()
+    };
+    let tcp = Arc::new(Config::linux());
+    let mut world = World::new(&[link.clone(), link], 3);
+    let source = Source {
+        tcp: Arc::clone(&tcp),
+        classes: Vec::new(),
+        port: 5001,
+    };
+    let recorder = Recorder::create(&path, "access", SharedHeaders::new(vec![source], 3)).unwrap();
+    world.set_tap(recorder.tap());
+    let greedy = Greedy::new(GreedyConfig {
+        connections: 4,
+        from_right: true,
+        ..GreedyConfig::default()
+    });
+    world.add(Box::new(greedy), Tag::Background, tcp);
+    world.advance(Time::from_secs_f64(5.0));
+    recorder.finish().unwrap();
+    let mut reader = Reader::open(&path).unwrap();
+    let mut learner = Learner::new(Options::default());
+    while let Some(packet) = reader.next_packet().unwrap() {
+        learner.push(&packet);
+    }
+    let model = learner.finish();
+    let [up, down] = model.totals.bytes;
+    assert!(down > 20 * up, "{up} and {down}");
+    assert!(model.sessions.iter().all(|s| s.outside));
+    let played = model.sessions.iter().map(|s| s.bytes()[0]).sum::<u64>();
+    assert!(played > 5_000_000, "{played}");
 }

@@ -101,7 +101,12 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
         classes: Vec::new(),
         port,
     };
-    let recorder = Recorder::create(path, "bottleneck", vec![source(80), source(5001)], 3).unwrap();
+    let recorder = Recorder::create(
+        path,
+        "bottleneck",
+        SharedHeaders::new(vec![source(80), source(5001)], 3),
+    )
+    .unwrap();
     world.set_tap(recorder.tap());
     let ended = Arc::new(ClosedCounts::default());
     let transfers = Transfers {
@@ -291,7 +296,8 @@ fn profiles() -> [(&'static str, Config); 6] {
 fn tcpdump_reads_both_interfaces() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("two.pcapng");
-    let recorder = Recorder::create(&path, "bottleneck", Vec::new(), 1).unwrap();
+    let recorder =
+        Recorder::create(&path, "bottleneck", SharedHeaders::new(Vec::new(), 1)).unwrap();
     recorder.finish().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut types = Vec::new();
@@ -553,7 +559,8 @@ fn timestamps_are_those_of_the_ends() {
 fn a_file_that_cannot_be_made_is_named() {
     let sources = Vec::new();
     let missing = Path::new("/nowhere/at/all.pcapng");
-    let error = Recorder::create(missing, "bottleneck", sources, 1).unwrap_err();
+    let error =
+        Recorder::create(missing, "bottleneck", SharedHeaders::new(sources, 1)).unwrap_err();
     assert!(
         error.to_string().starts_with("/nowhere/at/all.pcapng: "),
         "{error}"

@@ -104,7 +104,7 @@ fn learnt(
     let [_, down] = spec.narrowest(&path);
     let mut input = match source {
         Source::Records(exporter) => {
-            spec.records = Some(exporter.clone());
+            spec.keep.records = Some(exporter.clone());
             let run = Simulator.run(&spec, &|_| {}, &|| false);
             let run = run.map_err(|e| e.to_string())?;
             // Use a single link, the slowest one downstream, so that there is one record of each flow.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Plan;
 use crate::backend::RunSpec;
 use crate::file::RateSpec;
-use crate::kinds::{MOST_COPIES, Pace, Part, significant};
+use crate::kinds::{MOST_COPIES, Native, Pace, Part, significant};
 use crate::observe::Cell;
 use crate::store::Measured;
 
@@ -124,10 +124,11 @@ impl Plan {
     /// file, or of packets as specified in the file; zero if it has none. Of a flow-level model, of the intervals that a
     /// run plays after its warm-up.
     pub fn native_bps(&self, background: &Part, measured: &BTreeMap<String, Measured>) -> f64 {
-        let input = self.inputs.get(background.name());
-        let keys = background.keys();
-        let counted = [self.file.run.warmup, self.file.run.duration];
-        let taken = self.file.taken(background, measured);
-        keys.native_bps(input.map(|i| &i.data), &taken, self.seed(0), counted)
+        background.keys().native_bps(&Native {
+            input: self.inputs.get(background.name()).map(|i| &i.data),
+            measured: &self.file.taken(background, measured),
+            seed: self.seed(0),
+            counted: [self.file.run.warmup, self.file.run.duration],
+        })
     }
 }

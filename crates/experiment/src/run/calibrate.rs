@@ -7,6 +7,8 @@
 //! nor on heavy-tailed variation between seeds. Elsewhere whole runs are measured ([`whole`]).
 
 mod doubts;
+mod job;
+mod search;
 mod whole;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,16 +20,15 @@ use swell_base::{Dur, Warning};
 use super::directory::Directory;
 use super::options::{Event, Failure, Rates};
 use super::pool;
-use crate::backend::{Backend, MeasuredRates, Offered, RunError, RunSpec};
+use crate::backend::{Backend, RunError};
 use crate::file::LoadBasis;
 use crate::kinds::{MOST_COPIES, Pace, Part};
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
-use whole::Line;
+use job::{Job, Site};
+use search::{Piece, Search};
 
-/// Most rounds of scaling the sessions. Near saturation, three are not always enough.
-const ROUNDS: usize = 4;
 /// Rounds that nearly all searches end with.
 const USUAL: usize = 3;
 /// All pieces of so many rounds together take no more than this share of the runs' simulated time.
@@ -38,24 +39,6 @@ const PIECE: Dur = Dur::from_secs(10);
 const SETTLE: Dur = Dur::from_secs(2);
 /// Minimum length of a piece.
 const SHORTEST: Dur = Dur::from_secs(2);
-/// A rate within this share of its target needs no further round.
-const NEAR_ENOUGH: f64 = 0.01;
-/// A rate that misses its target by more than this share raises a doubt.
-const DOUBTFUL: f64 = 0.05;
-/// Maximum factor by which one round changes the number of sessions, unless the rate grows in proportion.
-const LEAP: f64 = 2.0;
-/// If a step changes the rate by no more and no less than itself within this share, the rate grows in proportion.
-const PROPORTIONAL: f64 = 0.1;
-/// If additional sessions add less than this share of the rate that they offer, the network is full.
-const FULL: f64 = 0.25;
-/// Fewer additional sessions, as a share, do not show it: draws differ by as much.
-const STEP: f64 = 0.1;
-
-/// Pieces whose draw offers less than this part of the mean load do not show which share is carried.
-const LITTLE: f64 = 0.2;
-/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less or more
-/// by no more than this share, the rest is assumed to come later, or to be of an earlier piece.
-const LATER: f64 = 0.1;
 
 /// The result of the calibration.
 pub(super) struct Calibration {
@@ -63,63 +46,8 @@ pub(super) struct Calibration {
     pub warnings: Vec<Warning>,
 }
 
-/// Rates in a run of the background alone, or in one piece of it.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    replication: u32,
-    carried: MeasuredRates,
-    offered: Option<Offered>,
-}
-
 /// The pieces of a stage, by the files that keep them.
 type Seen = HashMap<PathBuf, Piece>;
-
-/// The result of one factor on the sessions. Rates are up and down, bits per second.
-#[derive(Clone, Debug, PartialEq)]
-struct Try {
-    pace: Option<f64>,
-    /// Carried rate of each whole run.
-    each: BTreeMap<u32, [f64; 2]>,
-    /// Expected carried rate, as a mean over all draws.
-    rate: [f64; 2],
-    /// Carried rate of a run by the rate that its draw offers.
-    lines: [Line; 2],
-    /// Loss ratio at the bottleneck.
-    lost: f64,
-}
-
-/// A background being measured.
-struct Search {
-    target: Option<f64>,
-    /// Whether the target is an offered load. Then no search is needed.
-    offered: bool,
-    /// Whether it is closed-loop: it adapts to the network and in the end delivers everything.
-    closed: bool,
-    /// The number of sessions, or the speed of a replay, to try next; `None` if the background has neither parameter.
-    pace: Option<f64>,
-    /// The largest of these that is tried.
-    most: f64,
-    tried: Vec<Try>,
-    done: bool,
-    /// Whether most of the rate added by the last try was not carried.
-    full: bool,
-}
-
-/// A background of the file with its search.
-struct Job<'p> {
-    /// Its index in the file.
-    index: usize,
-    background: &'p Part,
-    /// Whether it does not slow down, or most of its bytes do not.
-    unyielding: bool,
-    /// Whether the network shapes its traffic. Then whole runs are measured.
-    shaped: bool,
-    /// How many whole runs are measured.
-    runs: usize,
-    /// What the draw of each replication offers in a whole run, by the pace.
-    offers: Vec<(Option<f64>, Vec<Option<Offered>>)>,
-    search: Search,
-}
 
 /// Measures the backgrounds that the plan names: first those that do not depend on the rates of others, then those that
 /// match them. `None` if it was cancelled.
@@ -221,20 +149,6 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Result<J
             ..Search::new(target, pace)
         },
     })
-}
-
-/// The context in which pieces run.
-struct Site<'s> {
-    plan: &'s Plan,
-    backend: &'s dyn Backend,
-    dir: &'s Directory<'s>,
-    threads: usize,
-    events: &'s (dyn Fn(Event<'_>) + Sync),
-    cancelled: &'s (dyn Fn() -> bool + Sync),
-    /// The pieces of a search in a round: how many, the warm-up of each, and the length of each.
-    pieces: (u32, Dur, Dur),
-    /// Rates from earlier stages, which backgrounds of this stage may match.
-    known: &'s Rates,
 }
 
 impl Site<'_> {
@@ -345,10 +259,6 @@ impl Site<'_> {
         Ok(Some(()))
     }
 
-    fn alone(&self, background: &Part, replication: u32, pace: Option<f64>) -> RunSpec {
-        (self.plan).alone(background, replication, pace, self.known)
-    }
-
     /// Draws the whole runs of all unfinished searches at their present pace. `None` if it was cancelled.
     fn draw(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
         for job in jobs.iter_mut().filter(|job| !job.search.done) {
@@ -399,145 +309,6 @@ impl Site<'_> {
         *job.background.keys().pace().place(&mut measured) = best.pace;
         let warnings = doubts::of(self, job, &best, &measured);
         Some((job.background.name().into(), measured, warnings))
-    }
-}
-
-impl Job<'_> {
-    /// What the draw of each replication offers at this pace, if it was drawn.
-    fn offered(&self, pace: Option<f64>) -> &[Option<Offered>] {
-        let found = self.offers.iter().find(|(at, _)| *at == pace);
-        found.map_or(&[], |(_, offers)| offers)
-    }
-
-    /// The mean rates that are to be carried at the present pace: over all draws, or over the runs' own ones where there
-    /// are no others. With per-seed rates, the means of the replications differ. `None` where a rate is unknown.
-    fn mean(&self) -> Option<[f64; 2]> {
-        let own = self.background.keys().is_of_its_draws();
-        let rates = |o: Offered| if own { o.drawn } else { o.mean };
-        let all = self.offered(self.search.pace).iter();
-        let all: Vec<[f64; 2]> = all.map(|o| o.map(rates)).collect::<Option<_>>()?;
-        Some([0, 1].map(|d| all.iter().map(|r| r[d]).sum::<f64>() / all.len().max(1) as f64))
-    }
-}
-
-impl Search {
-    /// The search for a rate with closed-loop traffic.
-    fn new(target: Option<f64>, pace: Option<f64>) -> Search {
-        Search {
-            target,
-            offered: false,
-            closed: true,
-            pace,
-            most: f64::INFINITY,
-            tried: Vec::new(),
-            done: false,
-            full: false,
-        }
-    }
-
-    /// Evaluates the pieces of one round, and decides what to try next.
-    fn learn(&mut self, pieces: &[Piece]) {
-        let n = pieces.len().max(1) as f64;
-        let mean = |of: &dyn Fn(&Piece) -> f64| pieces.iter().map(of).sum::<f64>() / n;
-        let carried = [mean(&|p| p.carried.up_bps), mean(&|p| p.carried.down_bps)];
-        let known = pieces.iter().all(|p| p.offered.is_some());
-        let (mut rate, mut share) = (carried, [1.0; 2]);
-        let mut silent = carried[1] <= 0.0;
-        if known {
-            let offered = |of: fn(&Offered) -> [f64; 2], d: usize| {
-                mean(&|p| p.offered.as_ref().map_or(0.0, |o| of(o)[d]))
-            };
-            silent &= offered(|o| o.drawn, 1) > LITTLE * offered(|o| o.mean, 1);
-            for d in 0..2 {
-                let (drawn, average) = (offered(|o| o.drawn, d), offered(|o| o.mean, d));
-                if average > 0.0 {
-                    if drawn > LITTLE * average {
-                        share[d] = carried[d] / drawn;
-                    }
-                    if self.closed && (share[d] - 1.0).abs() <= LATER {
-                        share[d] = 1.0;
-                    }
-                    rate[d] = share[d] * average;
-                }
-            }
-            if silent {
-                rate[1] = 0.0;
-            }
-        }
-        let lost = mean(&|p| p.carried.lost);
-        let now = Try {
-            pace: self.pace,
-            each: BTreeMap::new(),
-            rate,
-            lines: share.map(Line::through_zero),
-            lost,
-        };
-        self.proceed(now, NEAR_ENOUGH);
-    }
-
-    /// Adds a try, and decides what to try next. A rate within `enough` of the target, as a share, needs no more.
-    fn proceed(&mut self, latest: Try, enough: f64) {
-        let (pace, rate) = (latest.pace, latest.rate);
-        self.tried.push(latest);
-        let (Some(target), Some(k), false) = (self.target, pace, self.offered) else {
-            self.done = true;
-            return;
-        };
-        let silent = rate[1] <= 0.0;
-        let near = (rate[1] / target - 1.0).abs() <= enough;
-        self.full = match &self.tried[..] {
-            [.., before, now] => {
-                let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
-                more > STEP && now.rate[1] / before.rate[1] - 1.0 < FULL * more
-            }
-            _ => false,
-        };
-        if near || silent || self.full || self.tried.len() == ROUNDS {
-            self.done = true;
-            return;
-        }
-        let leap = match self.is_proportional() {
-            true => f64::INFINITY,
-            false => LEAP,
-        };
-        let next = self.between(target).unwrap_or(k * target / rate[1]);
-        let next = next.clamp(k / leap, k * leap).min(self.most);
-        self.done = next == k;
-        self.pace = Some(next);
-    }
-
-    /// Whether the last step changed the rate as much as the pace: then the next one may be as long as it must be.
-    fn is_proportional(&self) -> bool {
-        let [.., before, now] = &self.tried[..] else {
-            return false;
-        };
-        let (Some(from), Some(to)) = (before.pace, now.pace) else {
-            return false;
-        };
-        let step = to / from - 1.0;
-        let grown = now.rate[1] / before.rate[1] - 1.0;
-        step.abs() > STEP && (grown / step - 1.0).abs() <= PROPORTIONAL
-    }
-
-    fn off(&self, t: &Try) -> f64 {
-        self.target
-            .map_or(0.0, |target| (t.rate[1] / target - 1.0).abs())
-    }
-
-    /// The try nearest to the target. If the network is full below the target, the result is the try with the fewest
-    /// sessions, because it offers the requested rate.
-    fn best(&self) -> Option<Try> {
-        let tried = || self.tried.iter();
-        let fewest = |a: &&Try, b: &&Try| {
-            let pace = |t: &Try| t.pace.unwrap_or(0.0);
-            pace(a).total_cmp(&pace(b))
-        };
-        let nearest = tried().min_by(|a, b| self.off(a).total_cmp(&self.off(b)))?;
-        let short = |t: &Try| self.target.is_some_and(|target| t.rate[1] < target);
-        if self.full && self.off(nearest) > DOUBTFUL && tried().all(short) {
-            return tried().min_by(fewest).cloned();
-        }
-        Some(nearest.clone())
     }
 }
 

@@ -300,6 +300,74 @@ mod tests {
         assert!(mean.contains("mean rate changes by +3.0 %"), "{mean}");
     }
 
+    /// Poisson packets of 9.8 Mbit/s on a link of 10 Mbit/s, which rise by 20 dB at 1 s.
+    fn full(transport: &str) -> Plan {
+        let text = format!(
+            r#"
+name = "full"
+network = {{ rate = "10Mbit", rtt = "40ms" }}
+foreground = [{{ name = "nothing", kind = "none" }}]
+[[background]]
+name = "packets"
+kind = "poisson"
+rate = "9800kbit"
+transport = "{transport}"
+energy = {{ at = "1024ms", db = 20 }}
+[run]
+replications = 2
+warmup = "1s"
+duration = "21s"
+"#
+        );
+        Plan::resolve(&text, "full.toml", std::path::Path::new(".")).unwrap()
+    }
+
+    /// The doubts about them.
+    fn played(transport: &str) -> Vec<String> {
+        let plan = full(transport);
+        let found = doubts(&plan, &Rates::new(), 2, &|_| {}, &|| false).unwrap();
+        found.unwrap().into_iter().map(|w| w.message).collect()
+    }
+
+    /// A rate that often exceeds the link's has the energy where packets are sent whatever the network does, and not where
+    /// TCP waits for the link.
+    #[test]
+    fn a_full_link_takes_the_energy_of_what_waits_for_it() {
+        assert_eq!(played("udp"), Vec::<String>::new());
+        let said = played("tcp");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("20 dB more energy at 1.024s were asked for; alone on the network, 1"),
+            "{said:?}"
+        );
+        assert!(said[0].contains("dB came"), "{said:?}");
+    }
+
+    #[test]
+    fn what_another_run_has_looked_at_is_not_looked_at_again() {
+        use crate::run::{Options, RunOutcome, run};
+
+        let scratch = tempfile::tempdir().unwrap();
+        let said = |energy_known: bool| {
+            let mut plan = full("tcp");
+            plan.energy_known = energy_known;
+            let options = Options {
+                dir: scratch.path().join(energy_known.to_string()),
+                threads: 2,
+                fresh: false,
+                shard: None,
+            };
+            let ended = run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap();
+            let RunOutcome::Complete(results) = ended else {
+                panic!("nobody cancelled it");
+            };
+            let mut warnings = results.manifest.warnings.into_iter();
+            warnings.any(|w| w.code == Code::EnergyMissed)
+        };
+        assert!(said(false));
+        assert!(!said(true));
+    }
+
     #[test]
     fn what_noise_explains_is_not_told() {
         assert_eq!(said([0.0, 0.0, 2.0, 4.0, 2.0, 0.0], 1.0, 1e6), None);

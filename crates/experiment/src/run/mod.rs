@@ -237,7 +237,7 @@ pub fn run(
         });
     }
     // Once, by the call that joins the results: nothing of it is kept. What is made up has no energy to look at.
-    if backend.name() != MadeUp::NAME {
+    if backend.name() != MadeUp::NAME && !plan.energy_known {
         let rates = &manifest.measured;
         let Some(doubts) = energy::doubts(plan, rates, options.threads, events, cancelled)? else {
             return interrupted(&mut manifest);

@@ -155,12 +155,19 @@ pub(super) fn free(root: &Path, fresh: bool) -> Result<(), Failure> {
     }
 }
 
+/// The format of a manifest of another version, for a message.
+fn format_of(manifest: &[u8]) -> String {
+    let read = serde_json::from_slice::<serde_json::Value>(manifest);
+    let format = read.ok().and_then(|m| m.get("format").cloned());
+    format.map_or_else(|| "another format".to_owned(), |n| format!("format {n}"))
+}
+
 /// The failure for a manifest that cannot be read: whether it is one of a run, which may be thrown away.
 fn unreadable(root: &Path, error: StoreError) -> Failure {
     let text = fs::read(root.join(Manifest::FILE)).unwrap_or_default();
     let there = match &error {
         _ if text == CLEARING => "a directory that was being cleared".to_owned(),
-        StoreError::Content { reason, .. } if is_own(&text) => reason.clone(),
+        StoreError::Content { .. } if is_own(&text) => format_of(&text),
         StoreError::Manifest { source, .. } if is_own(&text) => source.to_string(),
         _ => return error.into(),
     };

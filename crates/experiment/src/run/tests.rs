@@ -3,6 +3,7 @@ mod loads;
 mod shards;
 mod spoilt;
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use super::own::CELL_FACTS;
 use super::*;
-use crate::kinds::{Data, Traffic, WebTraffic};
+use crate::kinds::{Data, PacketsTraffic, SessionsTraffic};
 use crate::made_up::MadeUp;
 use crate::store::Measured;
 use crate::test_support::{experiment, model};
@@ -46,6 +47,12 @@ fn complete(plan: &Plan, options: &Options) -> Results {
         Ok(RunOutcome::Complete(results)) => *results,
         other => panic!("{other:?}"),
     }
+}
+
+/// The mean rates that the background of a run offers, up and down, bits per second.
+fn offered(spec: &RunSpec) -> [f64; 2] {
+    let offered = crate::backend::offered(spec).expect("traffic that can be built");
+    offered.expect("a known rate").mean
 }
 
 /// All tables as bytes.
@@ -192,12 +199,9 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     let spec = plan
         .spec(&results.runs[12].cell, &results.manifest.measured)
         .unwrap();
-    let Traffic::Poisson(packets) = &spec.background[0].traffic else {
-        panic!("{spec:?}")
-    };
-    let rates = packets.rates;
-    assert!((rates[1].bps() as f64 - learnt.down_bps).abs() <= 1.0);
-    assert!((rates[0].bps() as f64 - learnt.up_bps).abs() <= 1.0);
+    let rates = offered(&spec);
+    assert!((rates[1] - learnt.down_bps).abs() <= 1.0);
+    assert!((rates[0] - learnt.up_bps).abs() <= 1.0);
     assert!(
         !results
             .manifest
@@ -394,11 +398,8 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     // 20 Mbit/s times 40 ms are 100 000 bytes.
     assert_eq!(plan.links()[0].directions[1].queue.to_string(), "100kB");
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
-    let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground.map(|f| f.traffic) else {
-        panic!("a web foreground");
-    };
     // 40 ms minus twice 10 ms, divided by four crossings.
-    assert_eq!(delay.to_string(), "5ms");
+    assert_eq!(spec.foreground.unwrap().delay().to_string(), "5ms");
 }
 
 /// Hosts of a data centre are as near to their switch as it is to others, in the file that a run keeps, too.
@@ -433,10 +434,11 @@ fn access_paths_of_a_leaf_spine_are_short() {
             let own = plan.spec(cell, &BTreeMap::new()).unwrap();
             own.background[0].traffic.clone()
         };
-        let (Traffic::Poisson(right), Traffic::Sessions(sessions)) = (of("right"), of("sessions"))
-        else {
-            panic!("packets and sessions");
-        };
+        let (right, sessions) = (of("right"), of("sessions"));
+        let right = (&*right as &dyn Any).downcast_ref::<PacketsTraffic>();
+        let right = right.expect("packets");
+        let sessions = (&*sessions as &dyn Any).downcast_ref::<SessionsTraffic>();
+        let sessions = sessions.expect("sessions");
         assert_eq!(right.delays.map(|d| d.to_string()), ["5us", "1us"]);
         assert_eq!(sessions.delay.to_string(), "5us");
         let listed = plan.file.background.iter().find(|b| b.name() == "right");
@@ -517,12 +519,9 @@ fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
     let rates = |text: &str| -> Vec<[u64; 2]> {
         let plan = plan(&scratch, text);
         let cells = plan.cells.iter().filter(|c| c.background == "poisson");
-        let spec = cells.map(|cell| plan.spec(cell, &measured).unwrap().background);
-        spec.map(|background| match &background[0].traffic {
-            Traffic::Poisson(p) | Traffic::Cbr(p) => p.rates.map(|r| r.bps()),
-            other => panic!("{other:?}"),
-        })
-        .collect()
+        let spec = cells.map(|cell| plan.spec(cell, &measured).unwrap());
+        spec.map(|spec| offered(&spec).map(|bps| bps as u64))
+            .collect()
     };
     let mean = experiment(3);
     assert_eq!(rates(&mean), [[200_000, 2_000_000]; 3]);
@@ -579,10 +578,7 @@ load = "carried"
         .find(|c| c.background == "bursts")
         .unwrap();
     let spec = plan.spec(cell, &measured).unwrap();
-    let Traffic::OnOff(bursts) = &spec.background[0].traffic else {
-        panic!("{spec:?}")
-    };
-    assert!((bursts.rate.fixed().bps() as f64 - learnt).abs() <= 1.0);
+    assert!((offered(&spec)[1] - learnt).abs() <= 1.0);
     // Packets with a requested carried rate are measured and scaled.
     assert_eq!(measured["even"].target_bps, Some(4e6));
     assert!(measured["even"].factor.is_some());

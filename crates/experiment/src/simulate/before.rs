@@ -1,27 +1,8 @@
 //! Transfers that are already in progress when a run begins.
 
-use swell_base::{Direction, Dur, Rate, Time, derived};
+use swell_base::{Dur, Rate, Time, derived};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Plan, Player, Share, Transfer};
-
-use crate::file::PathProperties;
-
-/// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
-/// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
-/// average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean offered rates up and down.
-pub(crate) fn met(way: PathProperties, offered: [f64; 2]) -> Network {
-    let left = |d: Direction| {
-        let rate = way.rates[d].bps() as f64;
-        Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
-    };
-    Network {
-        rtt: way.round_trip,
-        rates: Direction::BOTH.map(left),
-    }
-}
-
-/// Minimum share of a link that a transfer can expect, however high the load.
-const LEAST: f64 = 0.05;
 
 /// How long before the run the search for transfers in progress begins.
 const BACK: Dur = Dur::from_secs(300);

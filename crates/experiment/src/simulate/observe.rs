@@ -19,7 +19,7 @@ use crate::observe::{
 };
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
-const VANISHING: usize = 3;
+pub(super) const VANISHING: usize = 3;
 
 /// A part that was added to the world.
 pub(super) struct Added {

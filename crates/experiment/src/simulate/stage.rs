@@ -10,6 +10,7 @@ use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
 use super::build;
+use super::coherence;
 use super::observe::Added;
 pub use super::observe::Ledgers;
 use super::observe::{self, Acked, Counted};
@@ -22,7 +23,7 @@ use crate::file::queues;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
 pub use crate::packets::beside;
-use crate::packets::{Recorder, Source};
+use crate::packets::{Recorder, SharedHeaders, Source};
 
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
@@ -76,7 +77,7 @@ impl RunParts {
         if let Some((link, tap)) = tap {
             world.set_tap_on(link, tap);
         }
-        if spec.waits || spec.synchrony || spec.is_mixed() {
+        if spec.keep.waits || spec.keep.synchrony || spec.is_mixed() {
             world.take_census();
         }
         let mut machines = Vec::new();
@@ -88,10 +89,9 @@ impl RunParts {
             }
         }
         // Workloads are numbered in this order.
-        let is_own = |role: Role, part: &Playing| {
-            role == Role::Foreground && Some(part) == spec.foreground.as_ref()
-        };
-        let foreground = machines.iter().position(|m| is_own(m.0, m.1));
+        let studied = spec.foreground.as_ref();
+        let is_own = |part: &Playing| studied.is_some_and(|one| std::ptr::eq(part, one));
+        let foreground = machines.iter().position(|m| is_own(m.1));
         let meter = Meter::new(FINE, spec.bins).until(Time::ZERO + spec.duration);
         world.set_meters(&meter.beside(foreground.map(|index| index as u32)));
         let sources = |port: Option<u16>| {
@@ -104,11 +104,13 @@ impl RunParts {
             };
             machines.iter().map(source).collect()
         };
+        // Learning from flow records identifies servers by a well-known port.
+        let exported = SharedHeaders::new(sources(Some(80)), seed);
         let mut exporters = Vec::new();
         for (link, duplex) in spec.links.iter().enumerate() {
-            if let Some(settings) = &spec.records {
-                // Learning from flow records identifies servers by a well-known port.
-                let exporting = Exporting::new(settings, &duplex.name, sources(Some(80)), seed);
+            if let Some(settings) = &spec.keep.records {
+                let headers = exported.clone();
+                let exporting = Exporting::new(settings, &duplex.name, headers, seed);
                 world.set_tap_on(link, Box::new(exporting.clone()));
                 exporters.push(exporting);
             }
@@ -116,19 +118,20 @@ impl RunParts {
         let crossed: BTreeSet<usize> = (spec.foreground.iter())
             .flat_map(|part| part.path.iter().map(|hop| hop.link))
             .collect();
-        let watching = spec.waterfall.then(|| Watching::new(crossed.len()));
+        let watching = spec.keep.waterfall.then(|| Watching::new(crossed.len()));
         if let (Some(watching), Some(own)) = (&watching, foreground) {
             for link in 0..spec.links.len() {
                 world.set_tap_on(link, watching.tap(link, own as u32));
             }
         }
-        let ends = (spec.rtts || spec.gaps).then(Ends::default);
+        let ends = (spec.keep.rtts || spec.keep.gaps).then(Ends::default);
         if let (Some(ends), Some(own)) = (&ends, foreground) {
             world.set_tap_on_hosts(own, Box::new(ends.clone()));
         }
+        let recorded = SharedHeaders::new(sources(None), seed);
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
-            let recorder = Recorder::create(&path, &spec.links[link].name, sources(None), seed)
+            let recorder = Recorder::create(&path, &spec.links[link].name, recorded.clone())
                 .map_err(|e| RunError::Failed(e.into()))?;
             world.set_tap_on(link, recorder.tap());
             recorders.push(recorder);
@@ -137,14 +140,14 @@ impl RunParts {
         for (role, part, (mut machine, tcp)) in machines {
             let tag = match role {
                 Role::Background => {
-                    machine.keep_records(spec.flows);
+                    machine.keep_records(spec.keep.flows);
                     Tag::Background
                 }
                 Role::Foreground => Tag::Foreground,
             };
             let path = world.add_path(&part.path);
             let path = path.ok_or_else(|| RunError::Failed("a path that is none".into()))?;
-            let own = is_own(role, part);
+            let own = is_own(part);
             let index = world.add_on(path, machine, tag, tcp);
             if own && spec.delays {
                 world.count_delays(index, Time::ZERO + spec.warmup);
@@ -219,14 +222,15 @@ impl RunParts {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::links(world, spec, [&at_warmup, at_end], FINE);
+        observed.coherence = coherence::neighbours(world, spec, FINE);
         let counted = observe::counted(world, &self.parts);
-        if spec.waits {
+        if spec.keep.waits {
             observed.waits = observe::waits(spec, &self.counted, &counted);
         }
         if spec.is_mixed() {
             observed.parts = observe::totals_of_parts(&self.counted, &counted, spec);
         }
-        if spec.synchrony {
+        if spec.keep.synchrony {
             observed.synchrony = observe::synchrony(world, spec, &self.parts, &self.acked);
         }
         let foreground = self.parts.iter().find(|p| p.own);
@@ -248,12 +252,12 @@ impl RunParts {
             }
             if let Some(ends) = self.ends {
                 let (rtts, gaps) = ends.tables();
-                observed.rtts = if spec.rtts { rtts } else { Vec::new() };
-                observed.gaps = if spec.gaps { gaps } else { Vec::new() };
+                observed.rtts = if spec.keep.rtts { rtts } else { Vec::new() };
+                observed.gaps = if spec.keep.gaps { gaps } else { Vec::new() };
             }
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
-        if spec.flows {
+        if spec.keep.flows {
             // A background that ran outside the world has a single part.
             let class = |i| {
                 spec.background

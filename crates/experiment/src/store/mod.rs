@@ -26,7 +26,8 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that exist only if they have rows.
-pub const KEPT: [&str; 9] = [
+pub const KEPT: [&str; 10] = [
+    "coherence",
     "waits",
     "delays",
     "synchrony",
@@ -41,13 +42,14 @@ pub const KEPT: [&str; 9] = [
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
     use crate::observe::{
-        Bin, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, RoundTrip,
-        Scale, Share, Synchrony, Wait, WindowGap,
+        Bin, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request,
+        RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
     };
     match table {
         "requests" => Some(table::all_columns::<Request>()),
         "bins" => Some(table::all_columns::<Bin>()),
         "scales" => Some(table::all_columns::<Scale>()),
+        "coherence" => Some(table::all_columns::<Coherence>()),
         "flows" => Some(table::all_columns::<Flow>()),
         "links" => Some(table::all_columns::<LinkTotals>()),
         "waits" => Some(table::all_columns::<Wait>()),

@@ -9,8 +9,8 @@ use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
-    Bin, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request,
-    RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
+    Bin, Cell, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations,
+    PartTotals, Request, RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
 };
 
 /// A finished run directory.
@@ -177,6 +177,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
             false => Ok(()),
         }
     }
+    kept::<Coherence>(dir, runs, |o| &o.coherence)?;
     kept::<Wait>(dir, runs, |o| &o.waits)?;
     kept::<Delay>(dir, runs, |o| &o.delays)?;
     kept::<Synchrony>(dir, runs, |o| &o.synchrony)?;
@@ -258,6 +259,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
             false => Ok(()),
         }
     }
+    kept::<Coherence>(dir, &places, &mut runs, |o| &mut o.coherence)?;
     kept::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
     kept::<Delay>(dir, &places, &mut runs, |o| &mut o.delays)?;
     kept::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;

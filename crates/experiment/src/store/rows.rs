@@ -4,8 +4,8 @@ use swell_base::Direction;
 
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
-    Bin, Cause, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request,
-    RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
+    Bin, Cause, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals,
+    Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
 };
 
 pub(super) const fn column(
@@ -216,6 +216,20 @@ rows! {
     timescale => column("timescale_s", F64, "s", "2^j times the width of the counting bins.");
     n => column("n", U64, "", "Wavelet coefficients behind it.");
     energy => column("energy", F64, "", "Mean squared wavelet coefficient, in (bytes per bin)^2 or (packets per bin)^2.");
+}
+
+rows! {
+    Coherence in "coherence":
+    link => LINK;
+    direction => DIRECTION;
+    next => column("next_link", Text, "", "Name of the link behind it on a path.");
+    next_direction => column("next_direction", Text, "", "The direction on that link.");
+    traffic => column("traffic", Text, "", "Whose arrivals at the queues: `background` or `all`.");
+    octave => column("octave", U32, "", "Octave j, from 1.");
+    timescale => column("timescale_s", F64, "s", "2^j times the width of the counting bins.");
+    n => column("n", U64, "", "Pairs of wavelet coefficients behind it.");
+    correlation => column("correlation", F64, "", "Correlation of the wavelet coefficients of bytes, from -1 to 1.");
+    coherence => column("coherence", F64, "", "Its square: 0 where the links have nothing in common, 1 where one follows from the other.");
 }
 
 rows! {

@@ -2,8 +2,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::observe::{
-    Bin, Cause, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, Outcome,
-    PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
+    Bin, Cause, Cell, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations,
+    Outcome, PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
 };
 use crate::store::results::RunResult;
 use swell_base::Direction;
@@ -54,6 +54,18 @@ fn run(background: &str, replication: u32) -> RunResult {
                 timescale: 0.008,
                 n: 1234,
                 energy: 1e-300,
+            }],
+            coherence: vec![Coherence {
+                link: "core".into(),
+                direction: Direction::Up,
+                next: "edge".into(),
+                next_direction: Direction::Down,
+                traffic: "all".into(),
+                octave: 3,
+                timescale: 0.008,
+                n: 1234,
+                correlation: -0.5,
+                coherence: 0.25,
             }],
             flows: vec![Flow {
                 class: "https, ünïcode".into(),

@@ -224,6 +224,9 @@ pub(super) fn failure(error: &io::Error) -> String {
         )) => format!(
             "{error}: enrol its host again, for certificates of both ends (`swell agent enrol`)"
         ),
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::BadSignature | CertificateError::UnknownIssuer,
+        )) => format!("{error}: another authority than that of `--ca` has signed it"),
         // Our own sentences, which would be called an "unexpected error".
         Some(rustls::Error::General(text)) => text.clone(),
         _ => error.to_string(),

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use swell_base::Rate;
-use swell_traffic::flowlevel::Transfer;
+use swell_traffic::flowlevel::{Burst, Transfer, UdpKind, UdpSource};
 
 use super::*;
 use crate::patience::until;
@@ -22,7 +22,19 @@ fn limited() -> Worker {
 
 /// A run with a lease for an hour and this budget.
 fn shared(role: Role, budget: Arc<Budget>) -> Shared {
+    let limits = Limits {
+        budget: Some(budget),
+        ..Limits::default()
+    };
     Shared::new(Config {
+        limits,
+        ..config(role)
+    })
+    .unwrap()
+}
+
+fn config(role: Role) -> Config {
+    Config {
         key: Key::new([7; 16]),
         lease: Dur::from_secs(3_600),
         congestion: Vec::new(),
@@ -30,13 +42,9 @@ fn shared(role: Role, budget: Arc<Budget>) -> Shared {
         precise: false,
         room: 0,
         elapsed: Dur::ZERO,
-        limits: Limits {
-            budget: Some(budget),
-            ..Limits::default()
-        },
+        limits: Limits::default(),
         role,
-    })
-    .unwrap()
+    }
 }
 
 /// A connection on which the server has much to send, and its other end.
@@ -95,18 +103,15 @@ fn a_transfer_whose_connection_cannot_be_watched_has_failed() {
     );
 }
 
-/// A client's thread with a budget of its own, and the server that it knows.
-fn client() -> (Worker, Arc<Budget>, std::net::TcpListener) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let budget = Arc::new(Budget::new(Rate::from_bps(1_000_000)));
-    let role = Role::Client(Client {
+/// A client of one server.
+fn client_of(address: std::net::SocketAddr, datagrams: u16) -> Role {
+    Role::Client(Client {
         index: 0,
         of: 1,
         pool: Addresses::default(),
         servers: vec![Target {
-            address: listener.local_addr().unwrap(),
-            datagrams: 9,
+            address,
+            datagrams,
             pool: Addresses::default(),
         }],
         plan: Arc::new(Closed {
@@ -115,7 +120,15 @@ fn client() -> (Worker, Arc<Budget>, std::net::TcpListener) {
             down: 1,
         }),
         play: Play::default(),
-    });
+    })
+}
+
+/// A client's thread with a budget of its own, and the server that it knows.
+fn client() -> (Worker, Arc<Budget>, std::net::TcpListener) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let budget = Arc::new(Budget::new(Rate::from_bps(1_000_000)));
+    let role = client_of(listener.local_addr().unwrap(), 9);
     let shared = shared(role, Arc::clone(&budget));
     (Worker::new(Arc::new(shared), 0).unwrap(), budget, listener)
 }
@@ -163,4 +176,45 @@ fn a_connection_is_not_made_before_the_rate_limit_allows_its_header() {
         listener.accept().is_ok()
     });
     assert_eq!(worker.counts.limited, 1);
+}
+
+#[test]
+fn a_precise_thread_waits_for_datagrams_that_are_due_soon() {
+    let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let shared = Shared::new(Config {
+        precise: true,
+        ..config(client_of(address, address.port()))
+    })
+    .unwrap();
+    shared.hear(0);
+    shared.begin();
+    let begun = shared.begun().unwrap();
+    let mut worker = Worker::new(Arc::new(shared), 0).unwrap();
+    // Nothing else is due.
+    while worker.queue.pop_until(Time::MAX).is_some() {}
+    let law = UdpSource {
+        kind: UdpKind::ConstantRate,
+        at: Time::from_nanos(worker.since_begun()) + Dur::from_millis(20),
+        until: Time::ZERO + Dur::from_secs(100),
+        number: 0,
+        source: 0,
+        destination: 0,
+        spacing: Dur::from_micros(10),
+        lasts: Dur::ZERO,
+        exchanges: None,
+        up: Burst {
+            datagrams: 1.0,
+            payload: 100,
+        },
+        down: Burst::default(),
+    };
+    worker.source_begins(&law, begun, 0);
+    let token = worker.playing.as_ref().unwrap().sources.tokens(|_| true)[0];
+    let (due, _) = worker.queue.pop_until(Time::MAX).unwrap();
+    while worker.now() < due {}
+    worker.exchanges_due(token, due);
+    // The first one and eight more.
+    assert!(worker.counts.datagrams_sent > 8, "{:?}", worker.counts);
+    assert_eq!(worker.queue.len(), 1);
 }

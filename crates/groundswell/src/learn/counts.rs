@@ -39,14 +39,14 @@ impl fmt::Display for FileCounts {
 fn packets(f: &mut fmt::Formatter<'_>, c: &Counts) -> fmt::Result {
     write!(
         f,
-        "{} records, {} packets ({} TCP, {} UDP, {} ICMP, {} other), {:.1} MB on the wire",
+        "{} records, {} packets ({} TCP, {} UDP, {} ICMP, {} other), {} on the wire",
         c.records,
         c.packets,
         c.tcp,
         c.udp,
         c.icmp,
         c.packets - (c.tcp + c.udp + c.icmp).min(c.packets),
-        c.wire_bytes as f64 / 1e6
+        size(c.wire_bytes)
     )?;
     for skip in Skip::ALL {
         let n = c.skipped(skip);
@@ -55,6 +55,14 @@ fn packets(f: &mut fmt::Formatter<'_>, c: &Counts) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+/// Bytes in megabytes, or in kilobytes where these are few.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 fn flows(f: &mut fmt::Formatter<'_>, c: &FlowCounts) -> fmt::Result {

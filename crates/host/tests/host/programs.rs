@@ -78,8 +78,8 @@ pub(super) fn a_missing_program(rights: &Rights) {
     assert!(matches!(lame, swell_host::Error::Program { code: 126, .. }));
 }
 
-/// A shell ends at once, what it runs needs a moment to write its last output, and so does a daemon in a session of its
-/// own. What ignores SIGTERM is killed.
+/// A shell ends at once. What it runs, and a daemon in a session of its own, start another program on SIGTERM before they
+/// write their last output; that one is left alone. What ignores SIGTERM is killed.
 pub(super) fn programs_end_with_what_they_started(rights: &Rights) {
     let (host, _device) = Host::create(rights, &client()).expect("a host");
     let dir = tempfile::tempdir().expect("a directory");
@@ -88,7 +88,7 @@ pub(super) fn programs_end_with_what_they_started(rights: &Rights) {
     let server = |name: &str, trap: &str| {
         format!("trap '{trap}' TERM; echo >{place}/{name}.up; while :; do sleep 0.02; done")
     };
-    let write = |name: &str| format!("sleep 0.3; echo bye >{place}/{name}; exit");
+    let write = |name: &str| format!("sleep 0.3 && echo bye >{place}/{name}; exit");
     fs::write(
         dir.path().join("server"),
         server("server", &write("server-out")),

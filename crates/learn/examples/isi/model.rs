@@ -397,6 +397,7 @@ impl Town {
             weight: 1.0,
             client: self.clients.len() as u32 - 1,
             outside: kind.outside,
+            lasted: None,
             groups,
         });
     }

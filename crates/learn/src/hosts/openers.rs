@@ -18,6 +18,29 @@ pub(crate) enum Opening {
     Opened,
 }
 
+/// Hosts that open connections, by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opens {
+    /// Those on the one side minus those on the other.
+    pub(super) sum: i64,
+    pub(super) all: i64,
+}
+
+impl Opens {
+    pub(super) fn add(&mut self, opens: bool, own: i64) {
+        self.sum += i64::from(opens) * own;
+        self.all += i64::from(opens);
+    }
+
+    /// Whether they leave open which side is inside: more than a third of them are on the other side, or some are
+    /// and most private hosts, of which `private` more are on the one side than on the other.
+    pub(super) fn contested(self, private: i64) -> bool {
+        let both = self.sum.abs() < self.all;
+        let against = self.sum.signum() * private.signum() < 0;
+        3 * self.sum.abs() < self.all || (both && against)
+    }
+}
+
 impl Hosts {
     /// Notes what a TCP packet from `a` to `b` says about who opens connections.
     pub(crate) fn handshake(&mut self, a: u32, b: u32, h: &Tcp) {

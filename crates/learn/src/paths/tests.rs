@@ -46,6 +46,7 @@ impl Trace {
             weight: 1.0,
             client,
             outside,
+            lasted: None,
             groups: vec![Group {
                 think: Dur::ZERO,
                 connections: connections.collect(),

@@ -304,6 +304,7 @@ impl Made<'_> {
             weight,
             client: self.clients.len() as u32 - 1,
             outside,
+            lasted: None,
             groups: list,
         });
     }

@@ -113,6 +113,7 @@ mod tests {
             weight: 2.0,
             client: 0,
             outside,
+            lasted: None,
             groups: vec![Group {
                 think: Dur::ZERO,
                 connections: vec![connection.clone()],

@@ -6,92 +6,11 @@
 
 use swell_base::{DropReason, Dur, Packet, Rate, Stream, Time};
 
-use super::{Extra, Link, LinkConfig};
+use super::Link;
+use super::extra::{Extra, Varied};
 use crate::channel::Channel;
 use crate::pool::SlotId;
-use crate::qdisc::AnyQdisc;
-use crate::schedule::Timeline;
-use crate::{Change, Discipline, Loss, LossProcess, Outlet, PacketPool};
-
-/// The additional state of a link that changes.
-#[derive(Clone, Debug)]
-pub(super) struct Varied {
-    channel: Channel,
-    /// Scheduled changes of the queue.
-    queues: Timeline,
-    exchanged: u64,
-    /// The discipline of the present queue, if it is not the first one.
-    discipline: Option<Discipline>,
-    seed: u64,
-    name: String,
-    overhead: u16,
-    /// The shortest delay that the link ever has.
-    shortest: Dur,
-    /// Arrival of the latest packet sent. Later packets do not arrive earlier.
-    last: Time,
-    /// Packets that earlier queues have marked.
-    pub marked_before: u64,
-}
-
-impl Varied {
-    /// `None` if the link has no scheduled changes.
-    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<Varied> {
-        let delays = config.changes.iter().filter_map(|c| c.delay);
-        let shortest = delays.chain([config.delay]).min().unwrap_or_default();
-        (!config.changes.is_empty()).then(|| Varied {
-            channel: Channel::new(config, seed, name),
-            queues: Timeline::new(&config.changes, |c| c.queue.is_some()),
-            exchanged: 0,
-            discipline: None,
-            seed,
-            name: name.to_owned(),
-            overhead: config.overhead,
-            shortest,
-            last: Time::ZERO,
-            marked_before: 0,
-        })
-    }
-
-    pub fn shortest(&self) -> Dur {
-        self.shortest
-    }
-
-    /// State of a link that has not changed until now and whose last packet arrives at `last`.
-    fn so_far(channel: Channel, overhead: u16, last: Time, (seed, name): (u64, &str)) -> Varied {
-        Varied {
-            queues: Timeline::new(&[], |_| false),
-            exchanged: 0,
-            discipline: None,
-            seed,
-            name: name.to_owned(),
-            overhead,
-            shortest: channel.delay,
-            last,
-            marked_before: 0,
-            channel,
-        }
-    }
-
-    /// The next queue that takes over by `now`, and the instant when it does.
-    fn next_queue(&mut self, now: Time) -> Option<(Time, AnyQdisc)> {
-        let (at, change) = self.queues.take(now)?;
-        let new = change.queue.as_ref()?;
-        // The delay may change at the same instant, or may have changed while nothing was sent.
-        self.channel.reach(at);
-        let outlet = Outlet {
-            limit: new.limit,
-            rate: new.rate,
-            overhead: self.overhead,
-            delay: self.channel.delay,
-        };
-        self.exchanged += 1;
-        self.discipline = Some(new.discipline.clone());
-        // Each queue has its own random stream.
-        let name = format!("{}/{}", self.name, self.exchanged);
-        let queue = AnyQdisc::new(&new.discipline, &outlet, self.seed, &name);
-        Some((at, queue))
-    }
-}
+use crate::{Change, Discipline, Loss, LossProcess, PacketPool};
 
 impl Link {
     fn varied(&mut self) -> Option<&mut Varied> {

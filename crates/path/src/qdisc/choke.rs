@@ -43,15 +43,9 @@ impl Default for ChokeKeys {
     }
 }
 
-/// CHOKe with all values known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ChokeConfig {
-    /// What happens to packets that meet no other packet of their flow.
-    pub red: RedConfig,
-}
-
 impl Keys for ChokeKeys {
-    type Config = ChokeConfig;
+    /// What happens to packets that meet no other packet of their flow.
+    type Config = RedConfig;
     type Queue = Choke;
     const LABEL: &'static str = "CHOKe";
 
@@ -73,25 +67,23 @@ impl Keys for ChokeKeys {
         vec![&mut self.min, &mut self.max]
     }
 
-    fn config(&self, rate: Rate) -> ChokeConfig {
+    fn config(&self, rate: Rate) -> RedConfig {
         let mean_packet = keys::small(self.mean_packet);
         let packets = |limit| keys::packets(limit, rate, f64::from(mean_packet.max(1)));
-        ChokeConfig {
-            red: RedConfig {
-                thresholds: RedThresholds::Packets {
-                    min: packets(self.min),
-                    max: packets(self.max),
-                },
-                max_p: self.max_p,
-                weight: RedWeight::Fixed(self.weight),
-                mean_packet,
-                ecn: self.ecn,
-                ..RedConfig::classic()
+        RedConfig {
+            thresholds: RedThresholds::Packets {
+                min: packets(self.min),
+                max: packets(self.max),
             },
+            max_p: self.max_p,
+            weight: RedWeight::Fixed(self.weight),
+            mean_packet,
+            ecn: self.ecn,
+            ..RedConfig::classic()
         }
     }
 
-    fn queue(config: &ChokeConfig, outlet: &Outlet, rng: Stream) -> Choke {
+    fn queue(config: &RedConfig, outlet: &Outlet, rng: Stream) -> Choke {
         Choke::new(config, outlet, rng)
     }
 }
@@ -106,11 +98,12 @@ pub struct Choke {
 }
 
 impl Choke {
-    /// The discipline for the link `outlet`, drawing from `rng`.
-    pub fn new(config: &ChokeConfig, outlet: &Outlet, mut rng: Stream) -> Choke {
+    /// The discipline for the link `outlet`, drawing from `rng`; `config` is for packets that meet no other packet of
+    /// their flow.
+    pub fn new(config: &RedConfig, outlet: &Outlet, mut rng: Stream) -> Choke {
         Choke {
             draws: Stream::new(rng.bits(), "choke"),
-            red: Red::new(&config.red, outlet, rng),
+            red: Red::new(config, outlet, rng),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Stream, Time};
-use swell_path::{Capacity, Change, Deliveries, Element, Link, LinkConfig, mean_offered};
+use swell_path::{Capacity, Change, Deliveries, Link, LinkConfig, mean_offered};
 
 use super::{MS, out, packet};
 

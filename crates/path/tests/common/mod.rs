@@ -2,9 +2,9 @@
 
 use swell_base::{Bytes, Dur, FlowId, QueueLimit, Stream};
 use swell_path::{
-    ChokeConfig, Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig,
-    PieDelay, PriorityConfig, RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing,
-    RedThresholds, RedVictim, RedWeight, RedWeightRule,
+    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig, PieDelay,
+    PriorityConfig, RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds,
+    RedVictim, RedWeight, RedWeightRule,
 };
 
 pub fn random_limit(rng: &mut Stream) -> QueueLimit {
@@ -20,7 +20,7 @@ pub fn random_discipline(rng: &mut Stream) -> Discipline {
     match rng.below(8) {
         0 => Discipline::Fifo,
         1 => Discipline::Red(red(rng)),
-        7 => Discipline::Choke(ChokeConfig { red: red(rng) }),
+        7 => Discipline::Choke(red(rng)),
         2 => Discipline::Priority(PriorityConfig {
             classifier: classifier(rng),
             bands: rng.below(5) as u16,

@@ -2,19 +2,17 @@
 //! throughput and spatial characteristics", ToN 12(4), 2004.
 
 use swell_base::{Bytes, DropReason, Dur, End, Packet, QueueLimit, Stream, Time};
-use swell_path::{Choke, ChokeConfig, Outlet, Qdisc, Red, RedConfig, RedThresholds, RedWeight};
+use swell_path::{Choke, Outlet, Qdisc, Red, RedConfig, RedThresholds, RedWeight};
 
 use crate::{at_ms, never, outlet, packet};
 
 /// The average equals the queue.
-fn config(min: f64, max: f64, max_p: f64) -> ChokeConfig {
-    ChokeConfig {
-        red: RedConfig {
-            thresholds: RedThresholds::Packets { min, max },
-            max_p,
-            weight: RedWeight::Fixed(1.0),
-            ..RedConfig::classic()
-        },
+fn config(min: f64, max: f64, max_p: f64) -> RedConfig {
+    RedConfig {
+        thresholds: RedThresholds::Packets { min, max },
+        max_p,
+        weight: RedWeight::Fixed(1.0),
+        ..RedConfig::classic()
     }
 }
 
@@ -56,18 +54,16 @@ fn the_other_direction_and_other_flows_are_spared() {
 #[test]
 fn it_is_red_for_flows_of_one_packet() {
     for seed in 0..20 {
-        let choke = ChokeConfig {
-            red: RedConfig {
-                max_p: 0.2,
-                weight: RedWeight::Fixed(0.1),
-                ..RedConfig::classic()
-            },
+        let config = RedConfig {
+            max_p: 0.2,
+            weight: RedWeight::Fixed(0.1),
+            ..RedConfig::classic()
         };
         let mut rng = Stream::new(seed, "q");
-        let mut ours = Choke::new(&choke, &outlet(), rng.clone());
+        let mut ours = Choke::new(&config, &outlet(), rng.clone());
         // The first number makes the stream of draws.
         rng.bits();
-        let mut red = Red::new(&choke.red, &outlet(), rng);
+        let mut red = Red::new(&config, &outlet(), rng);
         let mut calls = Stream::new(seed, "calls");
         let mut refused = 0;
         for i in 0..2_000 {

@@ -2,8 +2,7 @@
 
 use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{
-    Change, CoDel, Discipline, Element, FqCoDel, FqCoDelConfig, Link, LinkConfig, Loss, Outlet,
-    Qdisc,
+    Change, CoDel, Discipline, FqCoDel, FqCoDelConfig, Link, LinkConfig, Loss, Outlet, Qdisc,
 };
 
 use crate::{at_ms, never, outlet, packet};

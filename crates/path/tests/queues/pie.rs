@@ -1,7 +1,7 @@
 //! PIE compared with RFC 8033.
 
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
-use swell_path::{Discipline, Element, Link, LinkConfig, Pie, PieConfig, PieDelay, Qdisc};
+use swell_path::{Discipline, Link, LinkConfig, Pie, PieConfig, PieDelay, Qdisc};
 
 use crate::{at_ms, never, outlet, packet};
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use swell_base::{DropReason, Dur, FlowId, QueueLimit, Rate, Stream, Time};
-use swell_path::{
-    Classifier, Discipline, Element, Link, LinkConfig, Priority, PriorityConfig, Qdisc,
-};
+use swell_path::{Classifier, Discipline, Link, LinkConfig, Priority, PriorityConfig, Qdisc};
 
 use crate::{never, outlet, packet};
 

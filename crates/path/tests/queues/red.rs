@@ -2,8 +2,8 @@
 
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{
-    Change, Discipline, Element, Link, LinkConfig, NewQueue, Outlet, Qdisc, Red, RedConfig,
-    RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight, RedWeightRule,
+    Change, Discipline, Link, LinkConfig, NewQueue, Outlet, Qdisc, Red, RedConfig, RedDialect,
+    RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight, RedWeightRule,
 };
 
 use crate::{assert_equal_shares, at_ms, never, outlet, packet};
@@ -377,9 +377,9 @@ fn a_link_draws_its_drops_from_its_own_stream() {
         let mut pattern = Vec::new();
         for i in 0..400u64 {
             let at = Time::from_nanos(i * 700_000);
-            let before = swell_path::Element::ledger(&link).dropped_total();
-            swell_path::Element::push(&mut link, at, packet(0, i, 1000));
-            pattern.push(swell_path::Element::ledger(&link).dropped_total() > before);
+            let before = link.ledger().dropped_total();
+            link.push(at, packet(0, i, 1000));
+            pattern.push(link.ledger().dropped_total() > before);
         }
         pattern
     };

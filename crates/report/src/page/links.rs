@@ -1,6 +1,9 @@
 //! The network: its links, their use and loads.
 
-use super::*;
+use crate::data::{ForegroundData, Load, NetworkData, ReportData};
+use crate::human::{Quantity, significant};
+use crate::network;
+use crate::parts::{Cell, Figure, Part, Section, Table, clean};
 
 pub(super) fn network_section(data: &ReportData) -> Section {
     let figure = Figure::both("network", "", "", |canvas, width| {

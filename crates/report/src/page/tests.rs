@@ -292,7 +292,7 @@ fn what_never_finishes_is_drawn() {
     let mut data = sample::report(&NAMES);
     let worst = data.foregrounds[0].conditions.last_mut().unwrap();
     (worst.steps, worst.band, worst.watched) = (Vec::new(), Vec::new(), 58.0);
-    let named = crate::parts::named(&data, &data.foregrounds[0], &crate::slots(&data));
+    let named = crate::parts::named(&data, &data.foregrounds[0], &crate::parts::slots(&data));
     let chart = crate::figures::cdf_chart(&named, "");
     let curve = chart.curves.last().unwrap();
     assert_eq!(curve.points.last(), Some(&(58.0, 0.0)));

@@ -382,6 +382,7 @@ fn model() -> Model {
             weight: 1.0,
             client: (n % 3) as u32,
             outside: n % 4 == 3,
+            lasted: None,
             groups: vec![
                 Group {
                     think: Dur::ZERO,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use groundswell::under::{self, BIN, Background, DAY, Link};
 use swell_base::Dur;
-use swell_experiment::file::{Hop, Stack, unknown_name};
+use swell_experiment::file::{Hop, Keep, Stack, unknown_name};
 use swell_experiment::{Plan, RunSpec};
 
 use crate::fail::Fail;
@@ -86,14 +86,8 @@ pub(super) fn of_file(
         bins: spec.bins.max(BIN),
         // Hosts send real packets instead of foregrounds.
         beside: Vec::new(),
-        flows: false,
-        waits: false,
+        keep: Keep::NOTHING,
         delays: false,
-        synchrony: false,
-        waterfall: false,
-        rtts: false,
-        gaps: false,
-        records: None,
         ..spec
     };
     Ok(Network {
@@ -142,10 +136,9 @@ run = { replications = 1, warmup = "2s", duration = "22s", together = true }
         let text = FILE.replace("kind = \"cbr\", rate = \"2Mbit\"", users);
         let load = |seconds| {
             let spec = network(&text, Some(Dur::from_secs(seconds))).unwrap().spec;
-            match &spec.background[0].traffic {
-                swell_experiment::kinds::Traffic::Sessions(sessions) => sessions.playback.load,
-                other => panic!("{other:?}"),
-            }
+            let traffic: &dyn std::any::Any = &*spec.background[0].traffic;
+            let sessions = traffic.downcast_ref::<swell_experiment::kinds::SessionsTraffic>();
+            sessions.expect("sessions").playback.load
         };
         let [minute, hour] = [60, 3_600].map(load);
         assert!(minute > 1.05 * hour, "{minute} {hour}");

@@ -7,8 +7,8 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct LearnArgs {
-    /// Files of one link, in the order of their times; - for standard input. Packet traces: pcap, pcapng
-    /// or snoop. Flow records: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
+    /// Files of one link; - for standard input. Packet traces: pcap, pcapng or snoop; those that overlap in
+    /// time are merged. Flow records, in the order of their times: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
     /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed. Or flow-level
     /// models of pieces of a trace, to be merged; or Harpoon's configurations, client's and server's.
     #[arg(
@@ -17,6 +17,11 @@ pub(crate) struct LearnArgs {
         value_name = "TRACE"
     )]
     pub traces: Vec<PathBuf>,
+    /// Two packet captures of two taps of one path, made at the same time, the tap nearer to the inside first: models of
+    /// the traffic that passes both taps and of the cross traffic of each, and an experiment with them over two links.
+    /// Flows are matched by addresses and ports; the clocks may differ. -o names a directory (default: through).
+    #[arg(long, conflicts_with_all = ["listen", "private", "link_rtt", "length", "flows", "packets", "ipfix", "sample", "interval"])]
+    pub through: bool,
     /// Collect NetFlow, IPFIX and sFlow from exporters at this address and UDP port, such as 0.0.0.0:2055,
     /// until Ctrl-C.
     #[arg(long, value_name = "ADDRESS:PORT")]

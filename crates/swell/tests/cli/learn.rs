@@ -170,31 +170,66 @@ fn two_traces(dir: &Scratch) {
     }
 }
 
+/// The model without the names of its files.
+fn without_sources(dir: &Scratch, model: &str) -> serde_json::Value {
+    let bytes = std::fs::read(dir.0.join(model)).unwrap();
+    let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    value["provenance"]["sources"].take();
+    value
+}
+
 #[test]
-fn traces_out_of_order_are_refused_and_gaps_are_told() {
+fn traces_are_read_in_the_order_of_their_times_and_gaps_are_told() {
     let dir = Scratch::new("order");
     two_traces(&dir);
-    let good = run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "m.json"]);
-    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
-    assert!(text(&good.stderr).contains("[gap-in-trace]"));
-    let bad = run(&dir, &["learn", "late.pcap", "early.pcap", "-o", "n.json"]);
-    assert_eq!(bad.status.code(), Some(2));
-    assert!(text(&bad.stderr).contains("early.pcap begins before"));
+    let name = ["--name", "two"];
+    for (files, model) in [
+        (["early.pcap", "late.pcap"], "m.json"),
+        (["late.pcap", "early.pcap"], "n.json"),
+    ] {
+        let args = [&["learn"][..], &files, &name, &["-o", model]].concat();
+        let learnt = run(&dir, &args);
+        assert_eq!(learnt.status.code(), Some(0), "{}", text(&learnt.stderr));
+        assert!(text(&learnt.stderr).contains("[gap-in-trace]"));
+    }
+    assert_eq!(
+        without_sources(&dir, "m.json"),
+        without_sources(&dir, "n.json")
+    );
     // The first packet of the next file of a rotated capture may be as late as any other.
     let path = dir.0.join("late.pcap");
     let mut file = std::fs::read(&path).unwrap();
-    for (micros, code) in [(950_000u32, 0), (650_000, 2)] {
+    for micros in [950_000u32, 650_000] {
         file[24..28].copy_from_slice(&999u32.to_le_bytes());
         file[28..32].copy_from_slice(&micros.to_le_bytes());
         std::fs::write(&path, &file).unwrap();
         let rotated = run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "r.json"]);
-        assert_eq!(
-            rotated.status.code(),
-            Some(code),
-            "{}",
-            text(&rotated.stderr)
-        );
+        assert_eq!(rotated.status.code(), Some(0), "{}", text(&rotated.stderr));
     }
+}
+
+/// A tap with a file for each direction: the model is that of one file with both.
+#[test]
+fn a_file_for_each_direction_is_learnt_as_one() {
+    let dir = Scratch::new("directions");
+    let both = lookup();
+    let (header, first) = (24, 16 + 58);
+    std::fs::write(dir.0.join("both.pcap"), &both).unwrap();
+    let down = [&both[..header], &both[header + first..]].concat();
+    std::fs::write(dir.0.join("up.pcap"), &both[..header + first]).unwrap();
+    std::fs::write(dir.0.join("down.pcap"), down).unwrap();
+    for (files, model) in [
+        (&["both.pcap"][..], "m.json"),
+        (&["down.pcap", "up.pcap"], "n.json"),
+        (&["up.pcap", "down.pcap"], "o.json"),
+    ] {
+        let args = [&["learn"][..], files, &["--name", "x", "-o", model]].concat();
+        let learnt = run(&dir, &args);
+        assert!(learnt.status.success(), "{}", text(&learnt.stderr));
+    }
+    let [both, one, other] = ["m.json", "n.json", "o.json"].map(|m| without_sources(&dir, m));
+    assert_eq!(both["totals"]["udp_flows"], 1);
+    assert_eq!([&one, &other], [&both; 2]);
 }
 
 /// The digests in the model are those of `sha256sum`.

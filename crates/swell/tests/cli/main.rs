@@ -21,6 +21,7 @@ mod run;
 mod scripts;
 mod shell;
 mod study;
+mod through;
 mod under;
 mod watch;
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use swell_base::{Dur, Time};
 
-use super::Acked;
+use super::acked::Acked;
 use crate::config::Config;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::Acked;
+use super::acked::Acked;
 use crate::config::Config;
 
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! TCP Nice (A. Venkataramani, R. Kokku, M. Dahlin, OSDI 2002): Vegas, but the window is halved as soon as a given
 //! fraction of the RTTs in one window shows a queue.
 
-use super::Acked;
+use super::acked::Acked;
 use crate::config::Config;
 
 #[derive(Clone, Debug)]

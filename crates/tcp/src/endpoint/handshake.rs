@@ -3,8 +3,8 @@
 use swell_base::{Flags, Segment, Stamps, Time};
 
 use super::Endpoint;
+use crate::clock::millis;
 use crate::front::{State, pending};
-use crate::receiver::millis;
 
 impl Endpoint {
     /// RFC 9293 section 3.10.7.3.

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use swell_base::{Segment, Stamps, Time};
 
-use super::{micros, millis};
 use crate::Config;
+use crate::clock::{micros, millis};
 
 /// Size of the first round in segments (`TCP_INIT_CWND`).
 const FIRST_ROUND: u32 = 10;

@@ -2,8 +2,8 @@
 
 use swell_base::{Stamps, Time};
 
-use super::Record;
-use crate::receiver::millis;
+use super::record::Record;
+use crate::clock::millis;
 
 /// What an acknowledgement delivered, cumulatively or selectively.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,8 @@
 
 use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time};
 
-use super::{Phase, Sender, Timer, round_trip};
+use super::round_trip;
+use super::state::{Phase, Sender, Timer};
 use crate::Config;
 use crate::cc::Acked;
 use crate::scoreboard::Delivered;

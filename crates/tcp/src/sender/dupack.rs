@@ -2,7 +2,7 @@
 
 use swell_base::Time;
 
-use super::{Phase, Sender, Timer};
+use super::state::{Phase, Sender, Timer};
 use crate::Config;
 use crate::config::Algorithm;
 use crate::scoreboard::Delivered;

@@ -3,7 +3,8 @@
 
 use swell_base::{Segment, Time};
 
-use super::{Phase, Sender, Timer, round_trip};
+use super::round_trip;
+use super::state::{Phase, Sender, Timer};
 use crate::Config;
 use crate::cc::Window;
 

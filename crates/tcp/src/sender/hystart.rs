@@ -4,7 +4,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::{Episode, Sender};
+use super::state::{Episode, HyStart, Sender};
 use crate::{Algorithm, Config};
 
 /// HyStart does nothing below this window, in segments (`hystart_low_window`).
@@ -20,18 +20,6 @@ const DELAY_MAX: Dur = Dur::from_millis(16);
 /// Time for which segmentation offload may hold an acknowledgement back (`hystart_ack_delay`). Linux computes it from
 /// the pacing rate with this maximum; below 2 Gbit/s it equals the maximum.
 const OFFLOAD: Dur = Dur::from_millis(1);
-
-/// State of the current round of slow start.
-#[derive(Clone, Debug)]
-pub(super) struct HyStart {
-    /// The round ends when this sequence number is acknowledged.
-    end: u64,
-    start: Time,
-    /// Arrival of the last acknowledgement in the train that began with the round.
-    last_ack: Time,
-    shortest: Dur,
-    samples: u8,
-}
 
 impl HyStart {
     pub(super) fn new() -> HyStart {

@@ -2,29 +2,10 @@
 
 use swell_base::{Dur, Segment, Time};
 
-use super::{Episode, Out, Phase, Probe, Sender, Timer};
+use super::state::{Episode, Expired, Out, Phase, Probe, Prr, Rack, Sender, Timer};
 use crate::config::LossBase;
 use crate::scoreboard::Delivered;
 use crate::{Algorithm, Config};
-
-/// Proportional rate reduction (RFC 9937 section 6), in bytes.
-#[derive(Clone, Debug)]
-pub(super) struct Prr {
-    delivered: u64,
-    out: u64,
-    /// `RecoverFS`: bytes in flight when recovery began.
-    flight: u64,
-}
-
-/// The part of the state of RFC 8985 section 5.3 that describes the most recently sent delivered segment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rack {
-    /// `RACK.xmit_ts` and `RACK.end_seq`: the delivered segment that was sent last.
-    sent: Time,
-    end: u64,
-    /// `RACK.rtt`.
-    rtt: Dur,
-}
 
 /// RFC 8985 section 7.2: maximum time for which a peer may delay the acknowledgement of a single segment.
 const WORST_ACK_DELAY: Dur = Dur::from_millis(200);
@@ -519,12 +500,4 @@ impl Sender {
             rare.probe = Probe::None; // a duplicate ACK: both copies arrived
         }
     }
-}
-
-/// What the endpoint must do after a timer expired.
-pub(crate) enum Expired {
-    /// Send this segment now.
-    Send(Out),
-    /// Too many consecutive time-outs: give the connection up.
-    GiveUp,
 }

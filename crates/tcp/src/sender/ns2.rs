@@ -5,23 +5,9 @@
 
 use swell_base::{Flags, Segment, Time};
 
-use super::{Out, Phase, Sender, Timer};
+use super::state::{Action, NO_LIMIT, Out, Phase, Sender, Timer};
 use crate::config::{Algorithm, Config, IdleRestart, Ns2};
 use crate::scoreboard::Record;
-
-/// `last_cwnd_action_`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    None,
-    DupAck,
-    Timeout,
-    Ecn,
-    /// Recovery is over.
-    Exited,
-}
-
-/// No limit to the number of packets sent per acknowledgement (`maxburst_` 0).
-pub(super) const NO_LIMIT: u8 = u8::MAX;
 
 impl Sender {
     /// `send_much`: the next packet that may be sent now.

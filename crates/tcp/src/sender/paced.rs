@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::{Phase, Sender};
+use super::state::{Phase, Sender};
 use crate::Config;
 use crate::cc::Acked;
 use crate::scoreboard::Delivered;

@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::{Out, Phase, Sender, Timer};
+use super::state::{Out, Phase, Sender, Timer};
 use crate::Config;
 use crate::scoreboard::{Record, SegmentState};
 

@@ -9,41 +9,10 @@
 
 use swell_base::{SackBlocks, Segment, Stamps, Time};
 
-use super::{Phase, Probe, Sender};
+use super::state::{Phase, Probe, Resends, Sender, Undo};
 use crate::Config;
-use crate::receiver::millis;
+use crate::clock::millis;
 use crate::scoreboard::Delivered;
-
-/// What may be sent in response to the current acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Resends {
-    /// Lost segments first, then new data.
-    #[default]
-    First,
-    /// New data; lost segments if there is none (RFC 5682 section 3.1 step 2b).
-    AfterNew,
-    /// New data only, because the segments considered lost may be late.
-    Never,
-}
-
-/// The latest reduction of the window and the evidence against it. Present from the first loss of a flight until
-/// everything is acknowledged.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Undo {
-    /// SND.UNA at the reduction; 0 if there is nothing to undo.
-    marker: u64,
-    /// Number of retransmissions since then that were not reported as duplicates; `None` if there was no
-    /// retransmission.
-    resent: Option<u32>,
-    /// Timestamp of the first retransmission.
-    since: Option<u32>,
-    /// Window and threshold before the reduction. The threshold is `None` if the reduction had another cause as well.
-    window: f64,
-    threshold: Option<f64>,
-    /// The current time-out may be spurious.
-    frto: bool,
-    resends: Resends,
-}
 
 /// RFC 8985 section 6.2 step 4: number of recoveries for which a widened reordering window lasts.
 const PERSIST: u8 = 16;

@@ -1,16 +1,8 @@
 //! Congestion window validation: the window does not grow if it was not fully used.
 
-use super::{Sender, saturated};
+use super::saturated;
+use super::state::{Flight, Sender};
 use crate::Config;
-
-/// The last flight: Linux `tcp_cwnd_validate`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
-    /// End of the flight, lower 32 bits. They suffice, because a window never exceeds 4 GB.
-    end: u32,
-    /// Bytes in flight, or [`LIMITED`] if the window was the limit and the bytes do not matter.
-    bytes: u32,
-}
 
 const LIMITED: u32 = u32::MAX;
 

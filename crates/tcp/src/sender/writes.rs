@@ -1,25 +1,7 @@
 //! Application writes, including write boundaries for a sender whose writes are separate packets.
 
-use std::collections::VecDeque;
-
-use super::ns2::NO_LIMIT;
-use super::{Active, Sender};
+use super::state::{Active, NO_LIMIT, Runs, Sender, Writes};
 use crate::Config;
-
-/// Unsent writes: the oldest run of writes of equal size. The later runs are in [`Runs`], in [`Active`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Writes {
-    /// Number of writes in the run; zero if nothing waits.
-    n: u32,
-    /// Bytes of each write, at most one segment.
-    size: u16,
-    /// There are further runs.
-    mixed: bool,
-}
-
-/// The runs after the oldest, as (size, count). Sources that write packets of one size have none.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Runs(VecDeque<(u16, u32)>);
 
 impl Writes {
     #[inline]

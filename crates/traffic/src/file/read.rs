@@ -112,6 +112,7 @@ struct FileSession {
     weight: f64,
     #[serde(default)]
     outside: bool,
+    lasted: Option<Micros>,
     groups: Vec<FileGroup>,
 }
 
@@ -301,6 +302,7 @@ impl FileSession {
             weight: self.weight,
             client: self.client,
             outside: self.outside,
+            lasted: self.lasted.map(|lasted| lasted.0),
             groups,
         })
     }

@@ -133,6 +133,9 @@ fn session(out: &mut String, s: &Session) -> std::fmt::Result {
     if s.outside {
         out.push_str(",\"outside\":true");
     }
+    if let Some(lasted) = s.lasted {
+        write!(out, ",\"lasted\":{}", micros(lasted))?;
+    }
     out.push_str(",\"groups\":[");
     comma(out, &s.groups, |out, g| {
         write!(out, "{{\"think\":{},\"connections\":[", micros(g.think))?;

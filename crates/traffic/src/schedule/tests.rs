@@ -4,6 +4,7 @@
 )]
 
 use super::*;
+use crate::Session;
 use crate::testing::{any_model, model, session};
 use proptest::prelude::*;
 use swell_base::Rate;
@@ -297,8 +298,8 @@ fn the_beginning_carries_what_the_end_does() {
     assert!((last / mean - 1.0).abs() < 0.05, "{}", last / mean);
 }
 
-/// A user who is there for most of the recording comes once at a time: exactly one recording later, and once at the
-/// beginning, even where a slow network makes it last for several recordings.
+/// A user who is there for most of the recording comes once at a time, even where a slow network makes it last for several
+/// recordings.
 #[test]
 fn lasting_sessions_follow_each_other() {
     let think = |mut s: Session, seconds: u64| {
@@ -319,25 +320,16 @@ fn lasting_sessions_follow_each_other() {
     for seed in 0..20 {
         let knobs = Knobs::default();
         let s = Schedule::draw(&m, &knobs, seed, Dur::from_secs(40), &slow).unwrap();
-        assert_eq!(s.lasting, [true, false]);
-        let starts: Vec<Time> = (s.starts.iter())
-            .filter(|s| s.session == 0)
-            .map(|s| s.at)
-            .collect();
-        assert_eq!(starts.len(), 4);
-        assert!(starts.windows(2).all(|w| w[1].since(w[0]) == m.duration));
+        assert!(s.lasting[0].is_some() && s.lasting[1].is_none());
+        let starts = |which: u32| s.starts.iter().filter(|s| s.session == which).count();
+        assert!(starts(0) <= 1 && starts(1) == 4);
         // Over 50 s each, of which the short ones have several at once.
         let entered = |which: u32| s.entered.iter().filter(|e| e.session == which).count();
-        assert_eq!(entered(0), 1);
+        assert!(entered(0) <= 1);
         assert!(entered(1) > 3);
-        // What waits brings nothing yet: at no time more than one of them sends, at 8 kbit/s.
-        let [_, down] = s.volume(&m, &slow, Dur::ZERO, Dur::from_secs(40));
-        let arrivals = Schedule {
-            lasting: Vec::new(),
-            ..s.clone()
-        };
-        let [_, more] = arrivals.volume(&m, &slow, Dur::ZERO, Dur::from_secs(40));
-        assert!(down < more, "{down} {more}");
+        // A slow network makes them come less often, and others not.
+        let [_, down] = s.rates(&m);
+        assert!(down < 0.7 * m.rates()[1], "{down} {}", m.rates()[1]);
     }
 }
 
@@ -355,7 +347,7 @@ fn lasting_is_decided_by_the_recording() {
     };
     let varied = m.varied(&knobs, 1);
     let s = Schedule::draw(&varied, &knobs, 1, m.duration, &Network::default()).unwrap();
-    assert_eq!(s.lasting, [false]);
+    assert_eq!(s.lasting, [None]);
     let s = Schedule::draw(
         &varied,
         &Knobs::default(),
@@ -364,5 +356,5 @@ fn lasting_is_decided_by_the_recording() {
         &Network::default(),
     )
     .unwrap();
-    assert_eq!(s.lasting, [true]);
+    assert!(s.lasting[0].is_some());
 }

@@ -165,11 +165,16 @@ fn traffic_that_carries_more_than_alone_is_no_basis_for_an_answer() {
 #[test]
 fn only_what_carries_less_than_alone_gives_way() {
     let yields = |v: &ForegroundVerdict| v.doubts.iter().any(|d| d.code == Code::LoadYields);
-    assert!(yields(&beside(6.5e6, 8e6)));
+    // The application fills the rest of the link of 20 Mbit/s.
+    let beside_full = |learnt, alone| beside_load(learnt, alone, 12e6);
+    assert!(yields(&beside_full(6.5e6, 8e6)));
     // It carries more.
-    assert!(!yields(&beside(9.6e6, 8e6)));
+    assert!(!yields(&beside_full(9.6e6, 8e6)));
     // It carries less than the packets do, and still what it carries alone.
-    assert!(!yields(&beside(6.5e6, 6.5e6)));
+    assert!(!yields(&beside_full(6.5e6, 6.5e6)));
+    // It carries less by chance: the link has room.
+    assert!(!yields(&beside_load(6.5e6, 8e6, 11e6)));
+    assert!(!yields(&beside(6.5e6, 8e6)));
     // The application is too small to have displaced 1.5 Mbit/s.
     assert!(!yields(&beside_load(6.5e6, 8e6, 0.6e6)));
 }

@@ -573,3 +573,28 @@ fn times_of_runs_are_not_compared_with_times_of_requests() {
     let said = "no request shows in 10 of 20 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
 }
+
+/// The answers of users at the other end flow up for the application, and so it says.
+#[test]
+fn loads_are_in_the_directions_of_the_application() {
+    let mut results = results(10, |_, _| 1.0);
+    let text = experiment(10).replace("rate = \"8Mbit\"", "rate = \"8Mbit\"\ndirection = \"up\"");
+    results.experiment = file::read(&text, "x").unwrap();
+    learnt_carries_16_alone(&mut results);
+    for run in &mut results.runs {
+        if run.cell.background == "learnt" {
+            run.observed.links[0].direction = Direction::Up;
+        }
+    }
+    let v = judged(&results);
+    let learnt = &v.backgrounds[2];
+    // The background's own directions are those of its rates.
+    assert_eq!(learnt.load_bps, [0.0, 8e6]);
+    let said = full_text(&v);
+    for wanted in [
+        "learnt carried 8.00 of 16.00 Mbit/s up beside it, though the link had room",
+        "(8.0 of 16.0 Mbit/s up)",
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+}

@@ -1,7 +1,8 @@
-//! Answers that come at a pace of the server's.
+//! Answers that come at a pace of the server's, and uploads at that of the client.
 
 use super::open::{judged, program};
 use super::*;
+use swell_experiment::observe::Bin;
 
 /// Ten runs of twenty requests over a link of 20 Mbit/s with a round trip of 40 ms. `answer` computes, from the number of
 /// the request, how long the first byte takes and how long the others, seconds, and the bytes of the answer. Beside
@@ -74,4 +75,137 @@ fn slow_start_is_no_pace_of_the_server() {
 fn time_before_the_answer_is_no_pace() {
     let v = judged(&served(|i| (0.5 + 0.02 * f64::from(i % 5), 0.05, 30_000)));
     assert_eq!(v.matters, Answer::No, "{}", full_text(&v));
+}
+
+/// The bins of 100 ms of a run in which these bytes leave the only link, each at its time.
+fn binned(direction: Direction, sent: &[(f64, u64)]) -> Vec<Bin> {
+    let width = 0.1;
+    let mut bins: Vec<Bin> = (0..230)
+        .map(|i| Bin {
+            time: f64::from(i) * width,
+            link: "bottleneck".into(),
+            direction,
+            ..Bin::default()
+        })
+        .collect();
+    for (at, bytes) in sent {
+        bins[(at / width) as usize].departed[0] += bytes;
+    }
+    bins
+}
+
+/// Answers whose head of 250 bytes comes after 60 ms, and their body of 20 kB after a time that `body` computes from the
+/// number of the request, in so many equal pieces.
+fn with_heads(body: impl Fn(u32) -> (f64, u32)) -> Results {
+    let mut made = served(|i| (0.06, body(i).0, 20_250));
+    for run in &mut made.runs {
+        let mut sent = Vec::new();
+        for r in &run.observed.requests {
+            let (took, pieces) = body(r.index);
+            sent.push((r.first_byte - 0.02, 320));
+            let each = (1..=pieces).map(|k| took * f64::from(k) / f64::from(pieces));
+            let one = 21_000 / u64::from(pieces);
+            sent.extend(each.map(|after| (r.first_byte + after - 0.02, one)));
+        }
+        run.observed.bins = binned(Direction::Down, &sent);
+    }
+    made
+}
+
+/// A server that sends the head of its answer at once, and computes the body.
+#[test]
+fn a_head_that_comes_at_once_is_no_pace_of_the_server() {
+    let took = |i: u32| 0.45 + 0.03 * f64::from(i % 5);
+    let whole = judged(&with_heads(|i| (took(i), 1)));
+    assert_eq!(whole.matters, Answer::No, "{}", full_text(&whole));
+    // The same body in pieces, over all of the time or with pauses, comes at the server's pace.
+    for pieces in [2, 3, 20] {
+        let v = judged(&with_heads(|i| (took(i), pieces)));
+        assert_eq!(v.matters, Answer::Unclear, "{pieces}: {}", full_text(&v));
+    }
+}
+
+/// Uploads of which `sent` computes when the pieces are sent, seconds after the request began, and how large they are. Each
+/// is answered `answered` seconds after its last piece. Beside traffic, this takes 3 % longer, as pieces before would.
+fn uploaded(sent: impl Fn(u32) -> Vec<(f64, u64)>, answered: f64) -> Results {
+    let mut made = served(|_| (0.1, 0.0, 200));
+    for run in &mut made.runs {
+        let mut all = Vec::new();
+        for r in &mut run.observed.requests {
+            let own = sent(r.index);
+            let slower = if run.cell.background == "none" {
+                1.0
+            } else {
+                1.03
+            };
+            let last = own.last().map_or(0.0, |piece| piece.0);
+            r.last_byte = r.start + last + answered * slower;
+            (r.first_byte, r.observed_until) = (r.last_byte, r.last_byte);
+            let start = r.start;
+            all.extend(own.into_iter().map(|(at, bytes)| (start + at, bytes)));
+        }
+        let bytes = all.iter().map(|piece| piece.1).sum();
+        let mut up = run.observed.links[0].clone();
+        (up.direction, up.arrived[0], up.departed[0]) = (Direction::Up, bytes, bytes);
+        up.arrived_packets[0] = bytes / 1400;
+        run.observed.links.push(up);
+        run.observed.bins = binned(Direction::Up, &all);
+    }
+    made
+}
+
+/// A camera that sends clips while it records them: their last piece tells nothing of those before.
+#[test]
+fn uploads_at_the_pace_of_the_client_show_no_absence_of_harm() {
+    let pieces = |i: u32| 4 + i % 3;
+    for apart in [0.1, 0.25] {
+        let each = |i| (0..pieces(i)).map(|k| (f64::from(k) * apart, 10_000));
+        let mut clips = uploaded(|i| each(i).collect(), 0.05);
+        let v = judged(&clips);
+        assert_eq!(v.matters, Answer::Unclear, "{apart}: {}", full_text(&v));
+        assert!(v.sentence.contains("a pace of its own"), "{}", v.sentence);
+        // Harm that they show is harm.
+        for run in &mut clips.runs {
+            for r in &mut run.observed.requests {
+                let alone = run.cell.background == "none";
+                r.last_byte += if alone { 0.0 } else { 0.4 };
+                (r.first_byte, r.observed_until) = (r.last_byte, r.last_byte);
+            }
+        }
+        assert_eq!(judged(&clips).matters, Answer::Yes);
+    }
+}
+
+/// A server that computes half a second before it answers an upload, and uploads that take as long as the network needs.
+#[test]
+fn uploads_in_one_go_are_judged() {
+    for answered in [0.05, 0.6] {
+        let upload = |i: u32| {
+            let segments = 30 + i % 7;
+            let each = (0..segments).map(|k| (0.004 * f64::from(k), 1400));
+            each.collect::<Vec<_>>()
+        };
+        let v = judged(&uploaded(upload, answered));
+        assert_eq!(v.matters, Answer::No, "{answered}: {}", full_text(&v));
+    }
+}
+
+/// Runs of a program that begins for most of a second, and then uploads without an answer: the run itself is timed.
+#[test]
+fn uploads_after_a_slow_beginning_are_judged() {
+    for (apart, answer) in [(0.004, Answer::No), (0.02, Answer::Unclear)] {
+        let upload = |i: u32| {
+            let begins = 0.6 + 0.05 * f64::from(i % 4);
+            let each = (0..30 + i % 7).map(|k| (begins + apart * f64::from(k), 1400));
+            each.collect::<Vec<_>>()
+        };
+        let mut runs = uploaded(upload, 0.01);
+        for run in &mut runs.runs {
+            for r in &mut run.observed.requests {
+                r.first_byte = f64::NAN;
+            }
+        }
+        let v = judged(&runs);
+        assert_eq!(v.matters, answer, "{apart}: {}", full_text(&v));
+    }
 }

@@ -156,10 +156,8 @@ fn what_few_packets_wait_beyond_the_last_percentile_is_no_equality() {
     assert!(open.iter().any(|o| o.starts_with(said)), "{open:?}");
 }
 
-/// Beside many backgrounds nothing that is judged differs, and only the tail is missing. The reason is the answer, and not
-/// a figure that is settled.
-#[test]
-fn a_settled_figure_is_not_quoted_as_open() {
+/// Results beside so many backgrounds that one sentence for all of them is too long.
+fn beside_many() -> Results {
     let mut results = results(6, |_, _| 1.0);
     let others = ["other", "third", "fourth"];
     for name in others {
@@ -175,6 +173,14 @@ fn a_settled_figure_is_not_quoted_as_open() {
         })
     });
     results.runs.extend(copies);
+    results
+}
+
+/// Beside many backgrounds nothing that is judged differs, and only the tail is missing. The reason is the answer, and not
+/// a figure that is settled.
+#[test]
+fn a_settled_figure_is_not_quoted_as_open() {
+    let mut results = beside_many();
     for run in &mut results.runs {
         run.observed.requests.truncate(10);
     }
@@ -184,6 +190,34 @@ fn a_settled_figure_is_not_quoted_as_open() {
     let text = &v.paragraphs[0].text;
     assert!(text.contains(said), "{text}");
     assert!(!text.contains("the largest change"), "{text}");
+}
+
+/// p90 differs in some runs only, and there are too few requests for p95, which is no reason to leave it out.
+#[test]
+fn too_few_requests_for_one_percentile_do_not_hide_another() {
+    let mut results = beside_many();
+    for run in &mut results.runs {
+        run.observed.requests.truncate(30);
+        let late = run.cell.background == "learnt" && run.cell.replication < 2;
+        for r in run
+            .observed
+            .requests
+            .iter_mut()
+            .filter(|r| r.index % 7 == 0)
+        {
+            r.last_byte = r.start + if late { 0.3 } else { 0.11 };
+            r.observed_until = r.last_byte;
+        }
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let open = of_learnt(&v).open.join("; ");
+    assert!(open.contains("180 requests are too few for p95"), "{open}");
+    let text = &v.paragraphs[0].text;
+    assert!(
+        text.contains("the largest change is with learnt, where the p90"),
+        "{text}"
+    );
+    assert!(!text.contains("left out"), "{text}");
 }
 
 /// One request in fifty hangs for a while beside traffic: no decisive percentile shows it. The mean does, and p99 where

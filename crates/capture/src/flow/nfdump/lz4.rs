@@ -1,6 +1,6 @@
 //! Decompresses LZ4 blocks (LZ4's `doc/lz4_Block_format.md`).
 
-use super::again;
+use super::bytes::again;
 
 /// Decompresses a block of at most `most` bytes into `out`, which must be empty; `None` if the block is damaged or
 /// longer.

@@ -1,6 +1,6 @@
 //! LZO1X decompression. The stream is described in the Linux kernel's `Documentation/staging/lzo.rst`.
 
-use super::again;
+use super::bytes::again;
 
 /// Decompresses a block of at most `most` bytes into `out`, which must be empty; `None` if the block is damaged or
 /// longer.

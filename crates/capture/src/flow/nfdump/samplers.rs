@@ -6,12 +6,19 @@
 
 use std::collections::BTreeMap;
 
-use super::LE;
+use super::bytes::{LE, u64_at};
 use crate::flow::record::{Sampling, SamplingSource};
 
 /// Record types (`id.h`).
 pub(super) const LEGACY: u16 = 9;
 pub(super) const SAMPLER: u16 = 15;
+
+/// nfcapd multiplies the counters of sampled flows and marks the flows. Only a sampler record gives the factor.
+pub(super) const SCALED: Sampling = Sampling {
+    interval: 1.0,
+    source: SamplingSource::Record,
+    scaled: true,
+};
 
 /// Sampler numbers with a special meaning.
 const OVERWRITE: i64 = -3;
@@ -37,7 +44,7 @@ impl Samplers {
                 (LE.u16_at(r, 14)?, id, interval)
             }
             _ => {
-                let id = super::u64_at(r, 8)? as i64;
+                let id = u64_at(r, 8)? as i64;
                 let [packets, space] = [LE.u32_at(r, 16)?, LE.u32_at(r, 20)?].map(f64::from);
                 // Zero selected packets give no valid sampling.
                 (LE.u16_at(r, 4)?, id, (packets + space) / packets)
@@ -73,7 +80,7 @@ impl Samplers {
                 source: SamplingSource::Sampler,
                 scaled: true,
             },
-            None => super::SCALED,
+            None => SCALED,
         }
     }
 }

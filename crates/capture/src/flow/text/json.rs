@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Wrong;
 use super::columns::{Column, Row, column};
+use super::wrong::Wrong;
 use crate::flow::FlowSkip;
 
 /// Reads an object. Members have the names of table columns. Members of `flow` and `tcp` have that name and a dot in

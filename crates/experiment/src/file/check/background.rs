@@ -116,7 +116,8 @@ fn upwards<'p>(
     above: &BTreeMap<&'p str, &'p Part>,
     part: &'p Part,
 ) -> impl Iterator<Item = &'p str> {
-    std::iter::successors(Some(part), |part| above.get(part.name()).copied()).map(Part::name)
+    std::iter::successors(Some(part), |part| above.get(part.name()).copied())
+        .map(|part| part.name())
 }
 
 /// Checks that `background` can take the measured rates of `target`.

@@ -2,7 +2,7 @@
 
 use super::super::names::unknown_name;
 use super::super::route::crossed;
-use super::super::{File, NamedLink, Route};
+use super::super::{Directions, File, NamedLink, Route};
 use crate::file::findings::Findings;
 
 pub(super) fn check(file: &File, found: &mut Findings) {
@@ -33,6 +33,20 @@ pub(super) fn check(file: &File, found: &mut Findings) {
 }
 
 fn path(route: &Route, links: &[NamedLink], place: &str, found: &mut Findings) {
+    if route.reversed && route.direction.is_some() {
+        found.add(
+            format!("{place}.direction"),
+            "`reversed` says already which way it flows",
+            "leave one of the two out",
+        );
+    }
+    if route.direction == Some(Directions::Both) {
+        found.add(
+            format!("{place}.direction"),
+            "it flows one way",
+            "write a mix of two parts, one of them with direction = \"up\"",
+        );
+    }
     let Some(path) = &route.path else { return };
     if path.is_empty() {
         found.add(

@@ -47,6 +47,39 @@ fn links_have_names_and_paths_take_them_in_order() {
     assert_eq!(read(&found.to_toml(), "again").unwrap(), found);
 }
 
+/// `direction` is a key of every part that has a path. Endless transfers send both ways at once, too.
+#[test]
+fn any_part_may_flow_up() {
+    let hops = |keys: &str| {
+        let found = file(TWO, "", &format!("rate = \"1Mbit\"\n{keys}")).unwrap();
+        assert_eq!(read(&found.to_toml(), "again").unwrap(), found);
+        found.hops(&found.background[0].route())
+    };
+    assert_eq!(hops("direction = \"up\""), hops("reversed = true"));
+    assert_eq!(hops("direction = \"down\""), hops(""));
+    let twice = file(
+        TWO,
+        "",
+        "rate = \"1Mbit\"\ndirection = \"up\"\nreversed = true",
+    );
+    let twice = twice.unwrap_err().to_string();
+    assert!(
+        twice.contains("background[0].direction") && twice.contains("`reversed` says already"),
+        "{twice}"
+    );
+    let both = file(TWO, "", "rate = \"1Mbit\"\ndirection = \"both\"");
+    let said = both.unwrap_err().to_string();
+    assert!(said.contains("write a mix of two parts"), "{said}");
+    // Its clients send: the path stays.
+    let greedy =
+        TWO.to_owned() + "[[foreground]]\nname = \"bulk\"\nkind = \"greedy\"\ndirection = \"up\"\n";
+    let found = file(&greedy, "", "rate = \"1Mbit\"").unwrap();
+    for one in &found.foreground {
+        assert_eq!(found.hops(&one.route()).len(), 2);
+        assert!(found.hops(&one.route()).iter().all(|hop| !hop.reversed));
+    }
+}
+
 /// A rate may stand beside the delivery trace of one direction, whatever the other direction has.
 #[test]
 fn a_direction_with_deliveries_needs_no_rate() {

@@ -2,9 +2,9 @@
 
 use swell_base::{QueueLimit, Rate};
 use swell_path::{
-    ChokeConfig, Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig,
-    PieDelay, PriorityConfig, RedAdaptive, RedConfig, RedMeasure, RedSpacing, RedThresholds,
-    RedVictim, RedWeight, RedWeightRule,
+    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig, PieDelay,
+    PriorityConfig, RedAdaptive, RedConfig, RedMeasure, RedSpacing, RedThresholds, RedVictim,
+    RedWeight, RedWeightRule,
 };
 
 use crate::file::qdisc::QdiscSpec;
@@ -29,10 +29,7 @@ fn a_name_alone_has_the_documented_defaults() {
         of("q = 'fq-codel'"),
         Discipline::FqCoDel(FqCoDelConfig::default())
     );
-    let choke = ChokeConfig {
-        red: RedConfig::classic(),
-    };
-    assert_eq!(of("q = 'choke'"), Discipline::Choke(choke));
+    assert_eq!(of("q = 'choke'"), Discipline::Choke(RedConfig::classic()));
     assert_eq!(of("q = 'pie'"), Discipline::Pie(PieConfig::default()));
     for (name, set) in [
         ("classic", RedConfig::classic()),
@@ -140,7 +137,7 @@ fn parameters_arrive_where_they_belong() {
         min: 6.0,
         max: 18.0,
     };
-    assert!(choke.red.ecn && choke.red.thresholds == thresholds);
+    assert!(choke.ecn && choke.thresholds == thresholds);
     let Discipline::CoDel(codel) = of("q = { kind = 'codel', ecn = true }") else {
         panic!("no CoDel")
     };

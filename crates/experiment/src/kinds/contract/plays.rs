@@ -1,13 +1,28 @@
 //! Traffic in a run, fully specified: [`Plays`], and what its methods take and give.
 
-use swell_base::{Dur, Warning};
-use swell_path::LinkConfig;
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use super::{Machine, Program};
+use swell_base::{Bytes, Dur, Warning, derived};
+use swell_path::LinkConfig;
+use swell_tcp::Config;
+use swell_workload::Workload;
+
 use crate::error::RunError;
 use crate::file::PathProperties;
+use crate::kinds::Program;
 use crate::observe::Observations;
 use crate::role::Role;
+
+/// A workload and its TCP configuration.
+pub type Machine = (Box<dyn Workload>, Arc<Config>);
+
+/// Fully specified traffic in a run, of any kind.
+pub type Traffic = Arc<dyn Plays>;
+
+/// Label of a foreground's seed where its streams have the same names as a background's.
+const FOREGROUND: u64 = 1 << 40;
 
 /// What a part must know about its run.
 #[derive(Clone, Copy, Debug)]
@@ -36,18 +51,32 @@ impl Setting<'_> {
         let counted = self.duration.saturating_sub(self.warmup);
         counted.as_secs_f64().max(1e-9)
     }
+
+    /// The seed of a part whose streams have the same names in foreground and background.
+    pub(crate) fn own_seed(&self) -> u64 {
+        match self.role {
+            Role::Foreground => derived(self.seed, FOREGROUND),
+            Role::Background => self.seed,
+        }
+    }
 }
 
 /// The requests that made-up runs assume for a foreground.
-pub(crate) struct Fetches {
+#[derive(Clone, Debug)]
+pub struct Fetches {
+    /// Number of clients.
     pub clients: u32,
-    pub sizes: Vec<swell_base::Bytes>,
+    /// Sizes of the objects, requested in turn.
+    pub sizes: Vec<Bytes>,
+    /// Pause between two requests of a client.
     pub think: Dur,
+    /// Number of requests of a client; `None` if it requests until the run is over.
     pub count: Option<u64>,
 }
 
 /// Figures that made-up runs assume for a background.
-pub(crate) struct Plausible {
+#[derive(Clone, Copy, Debug)]
+pub struct Plausible {
     /// Offered load up and down, bits per second.
     pub bps: [f64; 2],
     /// Burstiness.
@@ -68,7 +97,8 @@ impl Plausible {
 }
 
 /// A link on the path towards a foreground's clients, and its other traffic.
-pub(crate) struct Crossed<'w> {
+#[derive(Debug)]
+pub struct Crossed<'w> {
     /// Its capacity, bits per second; the mean after the warm-up if it changes.
     pub capacity: f64,
     /// The link with its changes, if it changes.
@@ -80,7 +110,7 @@ pub(crate) struct Crossed<'w> {
 }
 
 /// A kind of traffic in a run, fully specified.
-pub(crate) trait Plays {
+pub trait Plays: Any + Debug + Send + Sync {
     /// Its workload; `None` if nothing is sent, or a real program sends.
     ///
     /// # Errors
@@ -178,5 +208,25 @@ impl Offered {
             mean: sum(self.mean, other.mean),
             drawn: sum(self.drawn, other.drawn),
         }
+    }
+}
+
+/// Keys of which nothing but the delay has to be resolved for a run.
+#[derive(Clone, Debug)]
+pub(crate) struct WithDelay<K> {
+    /// The keys in the file.
+    pub keys: K,
+    /// One-way delay of the access path on each side.
+    pub delay: Dur,
+}
+
+impl<K: Clone> WithDelay<K>
+where
+    WithDelay<K>: Plays,
+{
+    /// Traffic with these keys and this delay.
+    pub fn traffic(keys: &K, delay: Dur) -> Traffic {
+        let keys = keys.clone();
+        Arc::new(WithDelay { keys, delay })
     }
 }

@@ -3,6 +3,7 @@
 mod chirp;
 mod estimator;
 mod igi;
+mod names;
 mod pair;
 mod pathload;
 mod spruce;
@@ -23,9 +24,8 @@ use swell_workload::{
 
 use super::Traffic;
 use super::contract::{
-    Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, WithDelay, access,
 };
-use super::packets::own_seed;
 use crate::error::RunError;
 use crate::file::findings::Findings;
 use crate::file::{Route, TcpSettings};
@@ -33,6 +33,7 @@ use crate::kinds::contract::Offered;
 use crate::measure::{Better, Measure, Source};
 use crate::observe::Observations;
 use crate::simulate::transport::tcp;
+use names::{BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW, PACKETS, Target};
 
 /// A tool that estimates the available bandwidth of its path down, or its capacity, again and again. Each estimate is
 /// compared with what the links had free meanwhile, or could carry.
@@ -81,16 +82,6 @@ fn pause() -> Dur {
     Dur::from_secs(1)
 }
 
-/// Names of the measures.
-const ESTIMATE: &str = "estimate";
-const ERROR: &str = "error";
-const LOW: &str = "low";
-const HIGH: &str = "high";
-const BYTES: &str = "probe bytes";
-const PACKETS: &str = "probe packets";
-const DURATION: &str = "probe duration";
-const AVAILABLE: &str = "available";
-
 /// The judged measure: difference between the estimate, the middle of its range, and the actual value of what the tool
 /// estimates, over the capacity.
 const OFF: Measure = Measure {
@@ -104,22 +95,6 @@ const OFF: Measure = Measure {
     primary: false,
     beside: false,
 };
-
-/// A probe in a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProbeTraffic {
-    probe: Probe,
-    delay: Dur,
-}
-
-/// What a tool estimates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    /// What other traffic leaves free.
-    Available,
-    /// What the narrowest link can carry, whatever the other traffic.
-    Capacity,
-}
 
 impl Tool {
     fn target(self) -> Target {
@@ -173,10 +148,7 @@ impl Keys for Probe {
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Probe(ProbeTraffic {
-            probe: self.clone(),
-            delay: with.delay,
-        }))
+        Some(WithDelay::traffic(self, with.delay))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -206,18 +178,18 @@ impl Keys for Probe {
     }
 }
 
-impl Plays for ProbeTraffic {
+impl Plays for WithDelay<Probe> {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         Ok(self.over_sockets(at))
     }
 
     fn over_sockets(&self, at: &Setting<'_>) -> Option<Machine> {
-        let capacity = self.probe.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
+        let capacity = self.keys.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
         let machine = Prober {
-            estimator: self.probe.estimator(capacity),
-            rng: Stream::new(own_seed(at), "probe"),
+            estimator: self.keys.estimator(capacity),
+            rng: Stream::new(at.own_seed(), "probe"),
             path: access(self.delay),
-            pause: self.probe.pause,
+            pause: self.keys.pause,
             after: at.warmup,
             train: Vec::new(),
             first: 0,
@@ -240,7 +212,7 @@ impl Plays for ProbeTraffic {
     }
 
     fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
-        truth::add(path, self.probe.tool.target(), observed);
+        truth::add(path, self.keys.tool.target(), observed);
     }
 
     fn class(&self, _: u32) -> String {

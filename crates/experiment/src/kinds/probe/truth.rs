@@ -3,7 +3,7 @@
 use swell_base::{Dur, Time};
 use swell_path::mean_offered;
 
-use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW, PACKETS, Target};
+use super::names::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW, PACKETS, Target};
 use crate::kinds::contract::Crossed;
 use crate::observe::{Estimate, MeasureSample, Observations};
 

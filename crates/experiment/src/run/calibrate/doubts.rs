@@ -3,7 +3,8 @@
 use swell_base::{Code, Direction, Rate, Warning};
 
 use super::super::options::Rates;
-use super::{DOUBTFUL, Job, Search, Site, Try};
+use super::job::{Job, Site};
+use super::search::{DOUBTFUL, Search, Try};
 use crate::backend::Offered;
 use crate::file::{Background, Change, Queue, queues};
 use crate::kinds::{MOST_COPIES, Part};
@@ -205,7 +206,7 @@ pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
         doubts.push(Warning::note(
             Code::UnevenSeeds,
             format!(
-                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
+                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what matches it has its mean over the seeds, unless it says match = \"per-seed\"",
                 mega(low),
                 mega(high),
             ),

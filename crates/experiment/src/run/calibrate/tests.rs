@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 use swell_base::Stream;
 
+use super::search::{LEAP, PROPORTIONAL, ROUNDS, Try};
 use super::*;
+use crate::backend::{MeasuredRates, Offered};
 
 fn codes(m: &Measured) -> Vec<String> {
     doubts::of_rates("x", m)

@@ -6,7 +6,8 @@
 //! Whole runs cost as much as those of the experiment. What a run carries mostly follows from what its draw offers, so
 //! a sample of the replications is enough where the others can be told from it.
 
-use super::{Job, LITTLE, Piece, Search, Site, Try};
+use super::job::{Job, Site};
+use super::search::{LITTLE, Line, Piece, known};
 use crate::backend::RunSpec;
 use swell_base::Direction;
 
@@ -18,8 +19,6 @@ const LOSSES: f64 = 0.001;
 const APART: f64 = 0.05;
 /// A direction with no more than this share of the bytes may have acknowledgements only.
 const MINOR: f64 = 0.1;
-/// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do.
-const NEAR: f64 = 0.02;
 /// A sample is enough if it tells what another run carries within this share, at 95 %.
 const TOLD: f64 = 0.05;
 /// If one draw offers more than so many times as much as another, a few sessions decide what a run carries, and when they
@@ -139,96 +138,6 @@ pub(super) fn shaped(pieces: &[Piece]) -> bool {
     })
 }
 
-impl Search {
-    /// Evaluates whole runs of one round, and decides what to try next.
-    pub(super) fn learn_runs(&mut self, runs: &[Piece]) {
-        let lost = runs.iter().map(|p| p.carried.lost).sum::<f64>();
-        let each = runs.iter().map(|p| (p.replication, p.rates()));
-        let lines = Direction::BOTH.map(|d| Line::of(runs, d));
-        let n = runs.len().max(1) as f64;
-        let expected = |d: Direction| match known(runs) {
-            true => lines[d].at(runs.iter().map(|p| p.mean(d)).sum::<f64>() / n),
-            false => lines[d].carried,
-        };
-        let now = Try {
-            pace: self.pace,
-            each: each.collect(),
-            rate: Direction::BOTH.map(expected),
-            lines,
-            lost: lost / runs.len().max(1) as f64,
-        };
-        self.proceed(now, NEAR);
-    }
-
-    /// The pace where a line through the nearest tries below and above the target meets it. `None` if there are no such
-    /// tries. With few sessions the rate grows in steps, so scaling the last try could jump to and fro.
-    pub(super) fn between(&self, target: f64) -> Option<f64> {
-        let by_rate = |a: &&Try, b: &&Try| a.rate[1].total_cmp(&b.rate[1]);
-        let tried = || self.tried.iter();
-        let low = tried().filter(|t| t.rate[1] < target).max_by(by_rate)?;
-        let high = tried().filter(|t| t.rate[1] > target).min_by(by_rate)?;
-        let (from, to) = (low.pace?, high.pace?);
-        let part = (target - low.rate[1]) / (high.rate[1] - low.rate[1]);
-        Some(from + part * (to - from))
-    }
-}
-
-/// Whether the rates that all draws offer are known.
-fn known(runs: &[Piece]) -> bool {
-    runs.iter().all(|p| p.offered.is_some())
-}
-
-/// The rate that runs carry by the rate that their draws offer: the regression estimator (Cochran, Sampling Techniques,
-/// 3rd ed., section 7.1), since the offered rates of all draws and their mean are known. On a full link the carried rate
-/// does not grow with the offered one, so the slope is small; without queueing it is about one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line {
-    /// Mean offered rate, bits per second.
-    offered: f64,
-    /// Carried rate there.
-    carried: f64,
-    slope: f64,
-}
-
-impl Line {
-    /// Every draw carries this share of what it offers.
-    pub(super) fn through_zero(share: f64) -> Line {
-        Line {
-            offered: 0.0,
-            carried: 0.0,
-            slope: share,
-        }
-    }
-
-    /// A direction of `runs`.
-    fn of(runs: &[Piece], d: Direction) -> Line {
-        let n = runs.len().max(1) as f64;
-        let mean = |of: &dyn Fn(&Piece) -> f64| runs.iter().map(of).sum::<f64>() / n;
-        let (offered, carried) = (mean(&|p| p.drawn(d)), mean(&|p| p.rates()[d]));
-        let share = match offered > 0.0 {
-            true => carried / offered,
-            false => 1.0,
-        };
-        let spread = mean(&|p| (p.drawn(d) - offered).powi(2));
-        let slope = match spread > 0.0 {
-            true => mean(&|p| (p.drawn(d) - offered) * (p.rates()[d] - carried)) / spread,
-            false => share,
-        };
-        Line {
-            offered,
-            carried,
-            // More offered load never carries less, and additional load carries no larger share than the load that was
-            // there.
-            slope: slope.clamp(0.0, share),
-        }
-    }
-
-    /// The carried rate of a draw that offers `drawn`.
-    pub(super) fn at(&self, drawn: f64) -> f64 {
-        self.carried + self.slope * (drawn - self.offered)
-    }
-}
-
 /// Whether all draws offer about the same in a direction.
 fn alike(drawn: &[Option<[f64; 2]>], d: Direction) -> bool {
     let rates = || drawn.iter().flatten().map(|rates| rates[d]);
@@ -248,23 +157,6 @@ fn is_enough(runs: &[Piece]) -> bool {
     };
     let sends = runs.iter().any(|p| p.rates() != [0.0; 2]);
     freedom >= 1.0 && known(runs) && sends && Direction::BOTH.into_iter().all(narrow)
-}
-
-impl Piece {
-    /// Carried rates up and down, bits per second.
-    fn rates(&self) -> [f64; 2] {
-        [self.carried.up_bps, self.carried.down_bps]
-    }
-
-    /// The rate that its draw offers in a direction; 0 where it is unknown.
-    fn drawn(&self, d: Direction) -> f64 {
-        self.offered.map_or(0.0, |o| o.drawn[d])
-    }
-
-    /// The rate that all draws offer on average, likewise.
-    fn mean(&self, d: Direction) -> f64 {
-        self.offered.map_or(0.0, |o| o.mean[d])
-    }
 }
 
 #[cfg(test)]

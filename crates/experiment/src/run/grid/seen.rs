@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Columns, Options, of_shards, whole};
+use super::files::{Columns, Options, of_shards, whole};
 
 /// Progress of a grid as its files show it.
 #[derive(Clone, Debug, PartialEq)]

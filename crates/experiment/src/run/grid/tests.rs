@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::run::shard::Shard;
 
 /// Squares its number and counts its calls.
 struct Square<'c> {

@@ -1,7 +1,7 @@
 //! What `fresh` removes, and whose inputs a plan has.
 
 use super::*;
-use crate::kinds::Input;
+use crate::kinds::{Input, Traffic};
 
 fn fresh(scratch: &TempDir) -> Options {
     Options {
@@ -282,6 +282,17 @@ fn a_directory_of_runs_of_another_format_is_cleared() {
     let later = text.replacen(&own, "\"format\": 999", 1);
     assert_ne!(text, later);
     std::fs::write(&manifest, later).unwrap();
+    let resumed = Options {
+        fresh: false,
+        ..options.clone()
+    };
+    let failure = run(&plan, &MadeUp::default(), &resumed, &|_| {}, &|| false).unwrap_err();
+    let error = failure.to_string();
+    let said = format!(
+        "manifest.json: there format 999, here format {}",
+        Manifest::FORMAT
+    );
+    assert!(error.contains(&said), "{error}");
     complete(&plan, &options);
 }
 
@@ -298,19 +309,16 @@ fn a_foreground_has_its_own_page() {
     );
     let plan = Plan::resolve(&text, "x.toml", Path::new("")).unwrap();
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
-    let objects = |traffic: &Traffic| match traffic {
-        Traffic::Page(own) => own.objects.len(),
+    let played = |traffic: &Traffic| traffic.fetches().unwrap().sizes[0].0;
+    let read = |inputs: &BTreeMap<String, Input>, name: &str| match &inputs[name].data {
+        Data::Page(all) => all.iter().map(|object| object.size).sum::<u64>(),
         other => panic!("{other:?}"),
     };
-    let count = |inputs: &BTreeMap<String, Input>, name: &str| match &inputs[name].data {
-        Data::Page(all) => all.len(),
-        other => panic!("{other:?}"),
-    };
-    let foreground = objects(&spec.foreground.as_ref().unwrap().traffic);
-    let background = objects(&spec.background[0].traffic);
+    let foreground = played(&spec.foreground.as_ref().unwrap().traffic);
+    let background = played(&spec.background[0].traffic);
     assert_ne!(foreground, background);
-    assert_eq!(foreground, count(&plan.foreground_inputs, "p"));
-    assert_eq!(background, count(&plan.inputs, "foreground p"));
+    assert_eq!(foreground, read(&plan.foreground_inputs, "p"));
+    assert_eq!(background, read(&plan.inputs, "foreground p"));
     let facts: BTreeMap<_, _> = plan.facts().collect();
     let names = ["foreground foreground p", "foreground p"].map(|of| &*facts[of].name);
     assert_eq!(names, ["bundled article", "bundled shop"]);

@@ -170,10 +170,9 @@ fn a_rate_that_is_taken_has_the_mean_of_windows() {
         let fixed = part
             .unwrap()
             .fixed_bps(&plan.file.taken(part.unwrap(), &measured));
-        let Traffic::Poisson(packets) = &spec.background[0].traffic else {
-            panic!("{spec:?}")
-        };
-        let played = packets.rates.map(|rate| rate.bps() as f64);
+        // In a window.
+        let (setting, sent) = spec.parts(Role::Background).remove(0);
+        let played = sent.traffic.offered(&setting).unwrap().unwrap().mean;
         assert!(text.contains("per-seed") || fixed == Some(played));
         played
     };

@@ -1,5 +1,7 @@
 //! Several links: properties that hold for any traffic.
 
+use std::collections::BTreeSet;
+
 use swell_base::{Direction, Stream};
 
 use super::*;
@@ -40,6 +42,36 @@ fn one_link_with_a_name_is_the_network_without() {
             assert_eq!(format!("{a:?}"), format!("{b:?}"));
         }
     }
+}
+
+/// Links that follow each other on a path are compared, and no others.
+#[test]
+fn neighbouring_links_burst_together() {
+    let pages = "kind = \"web\"\nobject = \"200kB\"\nthink = \"200ms\"";
+    let chain = ["a", "b", "c"].map(|name| link(name, "100Mbit", 1_000_000));
+    let (_, o) = run_of(&over(&chain.concat(), pages), 0);
+    let pairs: BTreeSet<(&str, &str)> = (o.coherence.iter())
+        .map(|c| {
+            assert_eq!(c.direction, c.next_direction);
+            assert_eq!((&*c.traffic, c.correlation.powi(2)), ("all", c.coherence));
+            (&*c.link, &*c.next)
+        })
+        .collect();
+    assert_eq!(pairs, BTreeSet::from([("a", "b"), ("b", "c")]));
+    for direction in Direction::BOTH {
+        // The delay between two links is a hundredth of this.
+        let at = |c: &&crate::observe::Coherence| c.direction == direction && c.timescale > 0.1;
+        let both: Vec<f64> = (o.coherence.iter())
+            .filter(|c| at(c) && c.n >= 30)
+            .map(|c| c.coherence)
+            .collect();
+        assert!(
+            both.len() >= 2 && both.iter().all(|&c| c > 0.95),
+            "{both:?}"
+        );
+    }
+    let (_, alone) = run_of(&over(&chain[0], pages), 0);
+    assert!(alone.coherence.is_empty());
 }
 
 /// Distributing a delay over several links has no effect, as long as their transmission times are negligible.
@@ -207,11 +239,13 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
         &links,
         &format!("{PAGES}\npath = [\"b reversed\", \"a reversed\"]"),
     );
-    let [plain, turned, written] = [plain, turned, written].map(|file| run_of(&file, 0).1);
+    let up = over(&links, &format!("{PAGES}\ndirection = \"up\""));
+    let [plain, turned, written, up] = [plain, turned, written, up].map(|file| run_of(&file, 0).1);
     assert_eq!(format!("{turned:?}"), format!("{written:?}"));
+    assert_eq!(format!("{turned:?}"), format!("{up:?}"));
     let times = |o: &Observations| -> Vec<f64> { o.requests.iter().map(|r| r.last_byte).collect() };
     assert_eq!(times(&plain), times(&turned), "links are symmetric");
-    let up = |o: &Observations| {
+    let sent_up = |o: &Observations| {
         o.links
             .iter()
             .filter(|l| l.direction == Direction::Up)
@@ -219,10 +253,10 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
             .sum::<u64>()
     };
     assert!(
-        up(&turned) > 10 * up(&plain),
+        sent_up(&turned) > 10 * sent_up(&plain),
         "{} {}",
-        up(&turned),
-        up(&plain)
+        sent_up(&turned),
+        sent_up(&plain)
     );
 }
 
@@ -306,4 +340,31 @@ fn every_link_has_its_file_of_packets() {
         let arrived: u32 = arrived.map(|b| b.arrived_packets[0]).sum();
         assert_eq!(packets, arrived);
     }
+}
+
+/// A trace of one link can be compared with that of another.
+#[test]
+fn a_connection_has_the_same_addresses_in_the_files_of_all_links() {
+    let scratch = tempfile::tempdir().unwrap();
+    let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
+    // Hosts that the first link never sees.
+    let cross = "kind = \"greedy\"\nflows = 3\npath = [\"b\"]";
+    let file = over(&links, PAGES).replace("kind = \"none\"", cross);
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let mut spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+    spec.packets = Some(scratch.path().join("0.pcapng"));
+    Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+    let [a, b] = ["a", "b"].map(|name| {
+        let path = scratch.path().join(format!("0.{name}.pcapng"));
+        let mut reader = swell_capture::Reader::open(&path).unwrap();
+        let mut flows = BTreeSet::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            if let swell_capture::Transport::Tcp(tcp) = packet.transport {
+                flows.insert((packet.src, tcp.src_port, packet.dst, tcp.dst_port));
+            }
+        }
+        flows
+    });
+    assert!(!a.is_empty() && a.is_subset(&b), "{a:?} {b:?}");
+    assert_eq!(b.len() - a.len(), 6, "three connections, both ways");
 }

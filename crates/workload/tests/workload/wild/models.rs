@@ -161,6 +161,7 @@ pub fn model(data: &[u8]) -> Model {
                 weight: 1.0 + f64::from(b.below(3)) / 2.0,
                 client: 0,
                 outside: b.below(2) == 1,
+                lasted: None,
                 groups: (0..groups)
                     .map(|_| {
                         let think = b.pause();
@@ -210,6 +211,11 @@ pub fn played(model: &Model, seed: u64) {
     let schedule = Schedule::draw(model, &knobs, seed, model.duration, &Network::default())
         .expect("a schedule")
         .without_entered();
+    // Each session once.
+    let schedule = Schedule {
+        lasting: Vec::new(),
+        ..schedule
+    };
     let model = Arc::new(model.clone());
     let mut network = Ideal::new(
         Structural::new(Arc::clone(&model), &schedule),

@@ -8,6 +8,7 @@ use crate::backend::{Backend, MeasuredRates, Offered, RunError};
 use crate::made_up::MadeUp;
 use crate::observe::Observations;
 use crate::plan::Plan;
+use crate::run::calibrate::search::Search;
 use crate::run::{Options, RunOutcome, run};
 use crate::store::{Manifest, Measured};
 use crate::test_support::{experiment, model};
