@@ -54,9 +54,12 @@ impl Default for Playback {
 pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model, DrawError> {
     let played = Arc::new(model.varied(&playback.knobs, seed));
     let network = Network::default();
-    // The trace starts with its first packets, so no earlier transfer is in progress.
-    let schedule = Schedule::draw(&played, &playback.knobs, seed, model.duration, &network)?;
-    let schedule = schedule.without_entered();
+    // The trace starts with its first packets, so no earlier transfer is in progress. It holds each session once.
+    let schedule = Schedule::cold(&played, &playback.knobs, seed, model.duration, &network)?;
+    let schedule = Schedule {
+        lasting: Vec::new(),
+        ..schedule
+    };
     let learner = Learner::new(Options {
         name: model.name.clone(),
         parameters: model.parameters,

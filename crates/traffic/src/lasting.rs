@@ -22,11 +22,6 @@ pub(crate) struct Stay {
 }
 
 impl Stay {
-    /// How long it took in the recording.
-    pub fn lasted(&self) -> Dur {
-        self.recording.saturating_sub(self.rest)
-    }
-
     /// Time from its beginning to that of the next copy, if its estimated course is `course`. On the recorded link that
     /// is the duration of the recording, even where something unknown made it slower there than its estimated course.
     /// Elsewhere the ratio of the estimates tells.
@@ -49,7 +44,7 @@ pub(crate) fn stays(model: &Model, think: f64) -> Vec<Option<Stay>> {
         (known && lasted * 2 >= recording).then_some(lasted)
     };
     let all: Vec<Option<Dur>> = model.sessions.iter().map(lasted).collect();
-    let tapped = tapped(model, all.iter().flatten().count());
+    let tapped = tapped(model, &all);
     let one = |(s, known): (&Session, &Option<Dur>)| {
         let took = (*known)?;
         let rest = recording.saturating_sub(took);
@@ -57,7 +52,8 @@ pub(crate) fn stays(model: &Model, think: f64) -> Vec<Option<Stay>> {
             rest: rest.max(recording / LEAST_REST),
             recording,
             tapped: match (&tapped, s.lasted) {
-                (Some(tapped), Some(_)) => course(s, tapped),
+                // Think times of zero cannot be undone.
+                (Some(tapped), Some(_)) if think > 0.0 => course(s, tapped),
                 _ => took,
             },
         })
@@ -65,18 +61,22 @@ pub(crate) fn stays(model: &Model, think: f64) -> Vec<Option<Stay>> {
     model.sessions.iter().zip(&all).map(one).collect()
 }
 
-/// What the recorded link left to one of this many users. Its busiest moment is taken for its rate. `None` without a record
-/// of its load.
-fn tapped(model: &Model, users: usize) -> Option<Network> {
+/// What the recorded link left to one of the users who stayed, as in [`Network::met`]. Its busiest moment is taken for its
+/// rate. `None` without a record of its load.
+fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<Network> {
     let bin = model.load.bin.as_secs_f64();
     let bps = |bytes: f64| bytes * 8.0 / bin;
     let [up, down] = &model.load.bytes;
     let most = [up, down].map(|bins| bps(bins.iter().copied().max().unwrap_or(0) as f64));
-    let others = 1.0 - 1.0 / users.max(1) as f64;
-    let offered = [up, down].map(|bins| {
+    let mean = [up, down].map(|bins| {
         let sum = bps(bins.iter().map(|&bytes| bytes as f64).sum());
-        sum / bins.len().max(1) as f64 * others
+        sum / bins.len().max(1) as f64
     });
+    let stays = |i: usize| stayed.get(i).is_some_and(Option::is_some);
+    let own = model.rates_of(|i, _| f64::from(u8::from(stays(i))));
+    let weights = (0..).zip(&model.sessions).filter(|(i, _)| stays(*i));
+    let users = weights.map(|(_, s)| s.weight).sum::<f64>().max(1.0);
+    let offered = [0, 1].map(|d| (mean[d] - own[d] / users).max(0.0));
     let known = bin > 0.0 && most != [0.0; 2];
     known.then(|| Network::shared(Dur::ZERO, most, offered))
 }

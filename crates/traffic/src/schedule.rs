@@ -103,15 +103,6 @@ pub enum DrawError {
 }
 
 impl Schedule {
-    /// The schedule without the sessions in progress at its start.
-    #[must_use]
-    pub fn without_entered(self) -> Schedule {
-        Schedule {
-            entered: Vec::new(),
-            ..self
-        }
-    }
-
     /// Draws the sessions of a run of length `horizon` over `network`. Equal arguments give equal
     /// schedules. Only `sessions` and `phase` of the knobs are used; [`Model::varied`] applies the others.
     ///
@@ -123,6 +114,31 @@ impl Schedule {
         seed: u64,
         horizon: Dur,
         network: &Network,
+    ) -> Result<Schedule, DrawError> {
+        Schedule::drawn(model, knobs, seed, horizon, network, false)
+    }
+
+    /// The same without sessions in progress at the beginning. All begin at their recorded times after it.
+    ///
+    /// # Errors
+    /// See [`DrawError`].
+    pub fn cold(
+        model: &Model,
+        knobs: &Knobs,
+        seed: u64,
+        horizon: Dur,
+        network: &Network,
+    ) -> Result<Schedule, DrawError> {
+        Schedule::drawn(model, knobs, seed, horizon, network, true)
+    }
+
+    fn drawn(
+        model: &Model,
+        knobs: &Knobs,
+        seed: u64,
+        horizon: Dur,
+        network: &Network,
+        cold: bool,
     ) -> Result<Schedule, DrawError> {
         let k = knobs.sessions;
         if !(k.is_finite() && k >= 0.0) {
@@ -151,7 +167,10 @@ impl Schedule {
             .collect();
         let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
         let about: f64 = (model.sessions.iter().zip(&times))
-            .map(|(s, t)| {
+            .zip(&schedule.lasting)
+            .map(|((s, t), lasting)| {
+                let cycle = lasting.map_or(Dur::MAX, |l| l.cycle).as_secs_f64();
+                let rounds = rounds.max(horizon.as_secs_f64() / cycle.max(1e-9));
                 let under_way = t.end.as_secs_f64() / model.duration.as_secs_f64();
                 k * s.weight * (rounds.max(1.0) + under_way)
             })
@@ -192,25 +211,22 @@ impl Schedule {
                     // The age at the beginning of the latest that began before it.
                     let mut age = Dur::from_nanos(circle.length - turn);
                     let mut at = at;
-                    if let (Some(Lasting { cycle, .. }), Some(stay)) =
-                        (lasting, &stays[session as usize])
-                    {
-                        if knobs.phase.is_none() {
-                            let left = at as f64 / circle.length as f64;
-                            at = cycle.scale(left).as_nanos();
-                        }
-                        // The same place in its course over this network.
-                        let lasted = stay.lasted().as_secs_f64();
-                        age = match age.as_secs_f64() / lasted {
-                            place if place < 1.0 => course.end.scale(place),
-                            _ => course.end,
+                    if let Some(Lasting { cycle, .. }) = lasting.filter(|_| !cold) {
+                        // The same place in its course and pause over this network.
+                        let due = cycle.scale(at as f64 / circle.length as f64);
+                        age = cycle.saturating_sub(due);
+                        at = match knobs.phase {
+                            // It has not come yet.
+                            Some(_) if age >= course.end => at,
+                            Some(_) => at.min(due.as_nanos()),
+                            None => due.as_nanos(),
                         };
                     }
                     if at < horizon.as_nanos() {
                         let at = Time::from_nanos(at);
                         schedule.starts.push(Start { at, session, copy });
                     }
-                    if pass == 0 {
+                    if pass == 0 && !cold {
                         while age < course.end {
                             let which = (session, course);
                             (schedule.entered)

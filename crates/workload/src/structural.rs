@@ -63,6 +63,10 @@ struct Visit {
     next: u32,
     /// Number of open connections of the group for which the next group still waits.
     open: u32,
+    /// Number of connections of all its groups that are not over.
+    unfinished: u32,
+    /// Whether no further group follows, and only connections go on.
+    ending: bool,
     /// Session and group at which to continue after the groups of `session`. A session that is entered in the middle
     /// of a group first completes that group.
     then: Option<(u32, u32)>,
@@ -101,6 +105,8 @@ impl Structural {
                 group: e.group,
                 next: 0,
                 open: 0,
+                unfinished: 0,
+                ending: false,
                 then: None,
             };
             if let Some(rest) = &e.rest {
@@ -198,6 +204,8 @@ impl Structural {
             group: 0,
             next: 0,
             open: 0,
+            unfinished: 0,
+            ending: false,
             then: None,
         };
         self.visits.insert(v, visit);
@@ -263,12 +271,36 @@ impl Structural {
         {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
             None => {
-                let copy = self.visits.remove(v).map(|ended| ended.copy);
                 let lasting = self.lasting.get(session as usize).copied().flatten();
-                if let (Some(lasting), Some(copy)) = (lasting, copy) {
-                    self.succeed(session, copy, now, now + lasting.rest, actions);
+                if let Some(ending) = self.visits.get_mut(v)
+                    && ending.unfinished > 0
+                    && lasting.is_some()
+                {
+                    ending.ending = true;
+                    return;
                 }
+                self.end_visit(v, session, now, actions);
             }
+        }
+    }
+
+    fn end_visit(&mut self, v: u32, session: u32, now: Time, actions: &mut Vec<Action>) {
+        let copy = self.visits.remove(v).map(|ended| ended.copy);
+        let lasting = self.lasting.get(session as usize).copied().flatten();
+        if let (Some(lasting), Some(copy)) = (lasting, copy) {
+            self.succeed(session, copy, now, now + lasting.rest, actions);
+        }
+    }
+
+    /// A connection of `visit` is over.
+    fn over(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
+        let Some(visit) = self.visits.get_mut(v) else {
+            return;
+        };
+        visit.unfinished = visit.unfinished.saturating_sub(1);
+        if visit.ending && visit.unfinished == 0 {
+            let session = visit.session;
+            self.end_visit(v, session, now, actions);
         }
     }
 
@@ -302,6 +334,7 @@ impl Structural {
         let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
         visit.next += 1;
         visit.open += 1;
+        visit.unfinished += 1;
         let place = ExchangeIndex {
             session,
             group: group as u32,
@@ -424,6 +457,7 @@ impl Structural {
         if std::mem::replace(&mut live.finished, true) {
             return;
         }
+        let v = live.visit;
         if live.script.is_tcp() {
             actions.push(Action::Ask(conn));
             actions.push(Action::Close(conn, End::Client));
@@ -434,6 +468,7 @@ impl Structural {
             self.pass(conn, now, actions);
             self.flows.remove(conn.0);
         }
+        self.over(v, now, actions);
     }
 
     fn record(&mut self, conn: Conn, end: Option<Time>, info: Info) {
@@ -486,11 +521,15 @@ impl Workload for Structural {
                 let Some(live) = self.flows.get_mut(conn.0) else {
                     return;
                 };
-                if !std::mem::replace(&mut live.finished, true) {
+                let (v, first) = (live.visit, !std::mem::replace(&mut live.finished, true));
+                if first {
                     self.record(conn, Some(now), Info::default());
                 }
                 self.pass(conn, now, actions);
                 self.flows.remove(conn.0);
+                if first {
+                    self.over(v, now, actions);
+                }
             }
             Event::Closed(conn, _) => {
                 self.flows.remove(conn.0);

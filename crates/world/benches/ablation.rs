@@ -155,9 +155,8 @@ fn learnt(sessions: f64, mbps: u64, duration: Dur, without: &[&str]) -> World {
         ..Knobs::default()
     };
     let model = model.varied(&knobs, 1);
-    let schedule = Schedule::draw(&model, &knobs, 1, duration, &Network::default())
-        .expect("a schedule")
-        .without_entered();
+    let schedule =
+        Schedule::cold(&model, &knobs, 1, duration, &Network::default()).expect("a schedule");
     let link = LinkConfig {
         rate: Some(Rate::from_bps(mbps * 1_000_000)),
         delay: Dur::from_millis(10),

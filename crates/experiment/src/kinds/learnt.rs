@@ -311,12 +311,12 @@ impl LearntTraffic {
     fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
         let played = self.model.varied(&self.knobs, at.seed);
         let network = Network::met(&played, &self.knobs, at.way.round_trip, at.way.bps());
-        let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
-            .map_err(|e| RunError::Failed(e.into()))?;
-        let schedule = match self.cold {
-            true => schedule.without_entered(),
-            false => schedule,
+        let draw = match self.cold {
+            true => Schedule::cold,
+            false => Schedule::draw,
         };
+        let schedule = draw(&played, &self.knobs, at.seed, at.duration, &network)
+            .map_err(|e| RunError::Failed(e.into()))?;
         Ok((played, schedule, network))
     }
 }

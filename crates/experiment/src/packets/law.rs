@@ -134,9 +134,7 @@ pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &
         Recorder::create(path, "bottleneck", SharedHeaders::new(vec![source], 1)).unwrap();
     world.set_tap(recorder.tap());
     // The test covers complete connections only.
-    let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())
-        .unwrap()
-        .without_entered();
+    let schedule = Schedule::cold(model, &knobs, 1, model.duration, &Network::default()).unwrap();
     let machine = Structural::new(Arc::new(model.clone()), &schedule);
     world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + model.duration);

@@ -348,7 +348,7 @@ fn a_connection_has_the_same_addresses_in_the_files_of_all_links() {
     let scratch = tempfile::tempdir().unwrap();
     let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
     // Hosts that the first link never sees.
-    let cross = "kind = \"greedy\"\nflows = 3\npath = [\"b\"]";
+    let cross = "kind = \"greedy\"\nconnections = 3\npath = [\"b\"]";
     let file = over(&links, PAGES).replace("kind = \"none\"", cross);
     let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
     let mut spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();

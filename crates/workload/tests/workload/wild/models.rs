@@ -208,9 +208,8 @@ pub fn played(model: &Model, seed: u64) {
         phase: Some(Dur::ZERO),
         ..Knobs::default()
     };
-    let schedule = Schedule::draw(model, &knobs, seed, model.duration, &Network::default())
-        .expect("a schedule")
-        .without_entered();
+    let schedule = Schedule::cold(model, &knobs, seed, model.duration, &Network::default())
+        .expect("a schedule");
     // Each session once.
     let schedule = Schedule {
         lasting: Vec::new(),
