@@ -174,7 +174,7 @@ fn transfers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
         let sent = way.first().map_or(0, |own| {
             own.arrived.saturating_sub(HEADERS * own.arrived_packets)
         });
-        // Sizes are not known one by one. A network needs no longer for unequal ones than for as many of their mean.
+        // Sizes are not known one by one. What passes in the time of a large one is more than their mean.
         let each = sent as f64 / requests.len().max(1) as f64;
         for r in requests {
             let end = match r.first_byte.is_finite() && asked.directions[0] == Direction::Up {
@@ -182,9 +182,11 @@ fn transfers_are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
                 false => r.observed_until,
             };
             let took = end - r.start;
-            let is_slow = took > FAR * network.needs(each);
             let before = |bin: f64| bin + network.width > r.start && bin + network.width <= end;
-            let data = network.in_one_go(each, before);
+            let own = network.bins.iter().filter(|b| before(b.0)).map(|b| b.1);
+            let size = each.max(own.sum::<u64>() as f64);
+            let is_slow = took > FAR * network.needs(size);
+            let data = network.in_one_go(size, before);
             let is_computed = data.is_some_and(|(begin, last, _)| 2.0 * (last - begin) <= took);
             paced += if is_slow && !is_computed { took } else { 0.0 };
             all += took;

@@ -42,8 +42,8 @@ struct Active {
     source: Source,
     /// Its next packet, if it has been read, and the time at which it is due.
     head: Option<(i64, Packet)>,
-    /// The packet after that, where only it tells whether the stamp of the next one is right.
-    after: Option<Packet>,
+    /// The packets after that which were read to tell whether a stamp is right, or whether the file ends soon.
+    after: VecDeque<Packet>,
 }
 
 /// A packet so far ahead of the one before is wrongly stamped if the next one is back, nanoseconds.
@@ -70,7 +70,7 @@ pub(super) struct Merged<'p> {
     next_interface: u32,
     /// Names of files that overlap by more than batches of packets do.
     overlap: Vec<String>,
-    /// Files of the present stretch, without a time at which no file is read.
+    /// Files of the present stretch, without a time at which no file is read. Those that follow each other count as one.
     stretch: usize,
     failure: Option<Error>,
 }
@@ -156,12 +156,15 @@ impl<'p> Merged<'p> {
         };
         let reader = Reader::named(&opened.name.clone(), opened.bytes()).map_err(Error::usage)?;
         let Opened { name, source, .. } = opened;
-        self.stretch += 1;
-        if let [alone] = &self.active[..]
-            && self.interfaces.is_empty()
-        {
-            let own = 0..self.next_interface;
-            self.interfaces = own.map(|i| ((alone.place, i), i)).collect();
+        if !self.follows(next.begins) {
+            self.stretch += 1;
+            if self.interfaces.is_empty() {
+                let all = self.active.iter().flat_map(|file| {
+                    let own = 0..self.next_interface;
+                    own.map(|i| ((file.place, i), i))
+                });
+                self.interfaces = all.collect();
+            }
         }
         self.active.push(Active {
             begins: next.begins,
@@ -172,17 +175,41 @@ impl<'p> Merged<'p> {
             reader,
             source,
             head: None,
-            after: None,
+            after: VecDeque::new(),
         });
         Ok(())
+    }
+
+    /// Whether a file that begins at this time follows the one that is being read, as rotated files do: they overlap by no
+    /// more than a batch of packets.
+    fn follows(&mut self, begins: i64) -> bool {
+        let [file] = &self.active[..] else {
+            return false;
+        };
+        if begins.saturating_sub(file.begins) <= WINDOW {
+            return false;
+        }
+        let mut ahead = std::mem::take(&mut self.active[0].after);
+        let is_batch = |p: &Packet| p.time.saturating_sub(begins) <= WINDOW;
+        let mut packet = Packet::default();
+        let mut follows = ahead.iter().all(is_batch);
+        while follows && self.advance(0, &mut packet) {
+            follows = is_batch(&packet);
+            ahead.push_back(packet);
+        }
+        self.active[0].after = ahead;
+        follows
     }
 
     /// Reads the next packet of a file; false at its end.
     fn advance(&mut self, i: usize, packet: &mut Packet) -> bool {
         let file = &mut self.active[i];
-        if let Some(after) = file.after.take() {
+        if let Some(after) = file.after.pop_front() {
             *packet = after;
             return true;
+        }
+        if file.damage.is_some() {
+            return false;
         }
         match file.reader.read_into(packet) {
             Ok(true) => {
@@ -213,7 +240,7 @@ impl<'p> Merged<'p> {
                 if after.time < due.saturating_sub(LEAP) {
                     due = before;
                 }
-                self.active[i].after = Some(after);
+                self.active[i].after.push_front(after);
             }
         }
         let file = &mut self.active[i];

@@ -18,7 +18,7 @@ pub const MOST_FLOWS: usize = 1 << 19;
 const NEAR: i64 = 1_000_000_000;
 
 /// Packets that go outward pass the second tap earlier by at most this, nanoseconds. More is another order of taps.
-const EARLIER: i64 = 1_000_000;
+pub(super) const EARLIER: i64 = 1_000_000;
 
 /// Compares two captures of one path: all packets of the first tap, then all packets of the second.
 #[derive(Debug)]
@@ -286,7 +286,7 @@ impl Matcher {
         let begun = |f: &Seen| f.times[1][0].saturating_sub(f.times[0][0]);
         let clocks = Clocks::of(&lags, self.flows.iter().map(begun).collect());
         let [a, b] = self.spans.map(Option::unwrap_or_default);
-        let own = |time: i64| time.saturating_sub(clocks.offset);
+        let own = |time: i64| clocks.by_first(time);
         let common = [a[0].max(own(b[0])), a[1].min(own(b[1]))];
         self.flows.retain(|f| {
             let [here, there] = f.times;
@@ -297,7 +297,7 @@ impl Matcher {
             return Err(NoMatch::Apart);
         }
         if let Some(lag) = clocks.lag
-            && lag < -EARLIER
+            && lag.saturating_add(clocks.doubt()) < -EARLIER
         {
             return Err(NoMatch::Order(Dur::from_nanos(lag.unsigned_abs())));
         }

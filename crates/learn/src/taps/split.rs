@@ -5,7 +5,7 @@ use swell_capture::Packet;
 use swell_stats::{Coherence, coherences};
 use swell_traffic::{Model, Provenance};
 
-use super::matcher::Matched;
+use super::matcher::{EARLIER, Matched};
 use crate::learner::Learner;
 use crate::options::Options;
 
@@ -163,7 +163,7 @@ impl Split {
     /// Takes the next packet of the second tap.
     pub fn second(&mut self, p: &Packet) {
         let mut own = *p;
-        own.time = p.time.saturating_sub(self.matched.clocks.offset);
+        own.time = self.matched.clocks.by_first(p.time);
         // Through traffic is learnt where the first tap sees it.
         if self.count(1, &own) == Some(false) {
             self.learners[Traffic::Second as usize].push(&own);
@@ -293,11 +293,30 @@ impl Split {
             };
             say(Severity::Warning, Code::TapClocks, what.to_owned());
         }
-        if let Some(drift) = clocks.drift.filter(|&drift| drift > DRIFT) {
-            let drift = Dur::from_nanos(drift.unsigned_abs());
+        let time = |nanos: i64| Dur::from_nanos(nanos.unsigned_abs());
+        if let Some(wander) = clocks.wander.filter(|&wander| wander > DRIFT) {
             let text = format!(
-                "the clocks of the taps drift apart by {drift}; coherence at timescales of some times as long and below is \
-                 too low"
+                "the clocks of the taps drift apart by {}; coherence at timescales of some times as long and below is too low",
+                time(wander)
+            );
+            say(Severity::Warning, Code::TapClocks, text);
+        }
+        if let Some(drift) = clocks
+            .drift
+            .filter(|&drift| clocks.skew != 0 && drift > DRIFT)
+        {
+            let text = format!(
+                "the clocks of the taps drift apart by {}, at a rate of {:.1} ppm: times are corrected by it",
+                time(drift),
+                clocks.skew as f64 / 1000.0
+            );
+            say(Severity::Note, Code::TapClocks, text);
+        }
+        if let Some(lag) = clocks.lag.filter(|&lag| lag < -EARLIER) {
+            let text = format!(
+                "packets from inside to outside pass the second tap {} before the first: the clocks of the taps drift apart, or \
+                 the taps are in the other order. The delay between them counts as zero",
+                time(lag)
             );
             say(Severity::Warning, Code::TapClocks, text);
         }

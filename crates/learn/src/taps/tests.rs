@@ -223,6 +223,31 @@ fn taps_in_the_wrong_order_are_refused() {
     assert_eq!(error, NoMatch::Order(Dur::from_millis(5)));
 }
 
+/// A clock that drifts by more than the delay between the taps changes neither their order nor the delay.
+#[test]
+fn clocks_that_drift_are_corrected() {
+    let one = |i: u16| connection(250 * i64::from(i), ip(10, 1), ip(198, 1), 2000 + i);
+    let first = capture(&(0..800).map(one).collect::<Vec<_>>());
+    for ppm in [-100, 100] {
+        let second: Vec<Packet> = (behind(&first, 0).iter())
+            .map(|p| Packet {
+                time: p.time + p.time / 1_000_000 * ppm,
+                ..*p
+            })
+            .collect();
+        let found = matched(&first, &second, MOST_FLOWS).unwrap().clocks;
+        let lag = found.lag.unwrap();
+        assert!((lag - 5 * MS).abs() < MS / 5, "{found:?}");
+        let parted = parted(&first, &second, MOST_FLOWS);
+        let told = |m: &swell_traffic::Model| {
+            let own = m.warnings.iter().filter(|w| w.code == Code::TapClocks);
+            own.map(|w| w.severity).collect::<Vec<_>>()
+        };
+        let told = told(parted.models[0].as_ref().unwrap());
+        assert_eq!(told, [swell_base::Severity::Note]);
+    }
+}
+
 /// The same addresses and ports at another time are others.
 #[test]
 fn flows_at_different_times_do_not_match() {

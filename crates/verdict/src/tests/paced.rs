@@ -209,3 +209,15 @@ fn uploads_after_a_slow_beginning_are_judged() {
         assert_eq!(v.matters, answer, "{apart}: {}", full_text(&v));
     }
 }
+
+/// A few uploads are far larger than the others, and take as long as the link needs for them.
+#[test]
+fn uploads_of_unequal_sizes_are_judged() {
+    let upload = |i: u32| {
+        let pieces = if i % 10 == 0 { 220 } else { 2 };
+        let each = (0..pieces).map(|k| (0.004 * f64::from(k), 10_000));
+        each.collect::<Vec<_>>()
+    };
+    let v = judged(&uploaded(upload, 0.05));
+    assert!(!v.sentence.contains("a pace of its own"), "{}", v.sentence);
+}

@@ -154,3 +154,21 @@ fn damage_ends_one_file() {
     let codes = codes(&doubts);
     assert_eq!(codes, [Code::PutInOrder, Code::TraceDamaged]);
 }
+
+/// Rotated files whose ends are batches of packets that overlap are those of one interface.
+#[test]
+fn files_that_overlap_by_a_batch_keep_their_interfaces() {
+    let of = |minute: i64| -> Vec<Sent> {
+        let at = |i: u16| DAY + 60_000 * minute + 60 * i64::from(i);
+        let last = (at(1_000) + 5, 1_001, false);
+        (0..1_000)
+            .map(|i| (at(i), i + 1, false))
+            .chain([last])
+            .collect()
+    };
+    let files = [0, 1, 2, 5].map(|minute| file(&of(minute)));
+    let (all, doubts) = read(&files);
+    assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [3_003, 1_001]);
+    assert!(all.concat().iter().all(|p| p.1 == 0));
+    assert_eq!(codes(&doubts), []);
+}
