@@ -276,7 +276,8 @@ impl Matcher {
             if let [Some(a), Some(b)] = outward[..] {
                 agree[usize::from(a == b)] += seen.bytes;
             }
-            let forth = outward[0].unwrap_or(true);
+            // Which way a flow goes whose ends are on one side is not known, so it tells no delay.
+            let Some(forth) = outward[0] else { continue };
             for (way, out) in [(0, forth), (1, !forth)] {
                 if let (Some((at, _)), Some(lag)) = (seen.marks[way], seen.lags[way]) {
                     lags.push(Lag { at, lag, out });

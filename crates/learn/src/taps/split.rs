@@ -5,6 +5,7 @@ use swell_capture::Packet;
 use swell_stats::{Coherence, coherences};
 use swell_traffic::{Model, Provenance};
 
+use super::flow::Flow;
 use super::matcher::{EARLIER, Matched};
 use crate::learner::Learner;
 use crate::options::Options;
@@ -181,8 +182,11 @@ impl Split {
         let through = self.matched.through(p);
         let sides = &mut self.matched.sides[tap];
         let ends = sides.witness(p);
-        let outward = sides.leaves(ends, p.ip_len).unwrap_or(true);
-        let right = outward != (tap == 1 && self.matched.turned);
+        let right = match sides.leaves(ends, p.ip_len) {
+            Some(outward) => outward != (tap == 1 && self.matched.turned),
+            // Both ends are on one side: the ways of the flow are kept apart, in the same manner at both taps.
+            None => !Flow::of(p).1,
+        };
         let bin = p.time.abs_diff(from) / self.width.as_nanos();
         let series = &mut self.series[tap][usize::from(!through)][Direction::of(!right)];
         if let Some(bytes) = series.get_mut(bin as usize) {
