@@ -484,6 +484,10 @@ class WebBackground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     kind: Literal["web"] = "web"
     """Which kind; it decides what other keys there are."""
 
@@ -536,6 +540,10 @@ class LearntBackground(Table):
 
     cold: bool | None = None
     """Whether a run begins with no session in progress. Default: in steady state."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -607,6 +615,10 @@ class PoissonBackground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
 
@@ -674,6 +686,10 @@ class CbrBackground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
 
@@ -738,6 +754,10 @@ class SessionsBackground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: the network's
     `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     first: int | None = None
     """The model's interval to begin with, from 0; after the last comes this one again. Those before it
     are not played. Default: 0."""
@@ -795,6 +815,10 @@ class ImitationBackground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: the network's
     `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     durations: float | None = None
     """How long transfers take, as a multiple of those that were recorded. It decides which intervals a
@@ -971,6 +995,10 @@ class SwarmBackground(Table):
     }` between which each draws its own. The client's own is the network's `access_delay`; as a
     foreground, what makes its `rtt`, if that is given."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     download: Rate | None = None
     """Cap on the blocks that the client requests. Default: none."""
 
@@ -1021,6 +1049,10 @@ class OnOffBackground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: the network's
     `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1092,6 +1124,10 @@ class VoiceBackground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     frame: Dur | None = None
     """Speech in a packet. Default: 20ms."""
 
@@ -1133,6 +1169,10 @@ class PageBackground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     every: Dur | None = None
     """From the beginning of a page to the beginning of the next; what is not there by then is given
@@ -1310,6 +1350,10 @@ class WebForeground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     kind: Literal["web"] = "web"
     """Which kind; it decides what other keys there are."""
 
@@ -1353,6 +1397,10 @@ class ProgramForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     ecn: bool | None = None
     """Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`:
@@ -1425,6 +1473,10 @@ class PoissonForeground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
 
@@ -1491,6 +1543,10 @@ class CbrForeground(Table):
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1682,6 +1738,10 @@ class SwarmForeground(Table):
     }` between which each draws its own. The client's own is the network's `access_delay`; as a
     foreground, what makes its `rtt`, if that is given."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     download: Rate | None = None
     """Cap on the blocks that the client requests. Default: none."""
 
@@ -1732,6 +1792,10 @@ class OnOffForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: the network's
     `access_delay`; of a foreground, what makes its `rtt`, if that is given."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1803,6 +1867,10 @@ class VoiceForeground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     frame: Dur | None = None
     """Speech in a packet. Default: 20ms."""
 
@@ -1842,6 +1910,10 @@ class StreamForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     every: Dur | None = None
     """From the beginning of a viewer's stream to the beginning of the next. Default: the next begins
@@ -1897,6 +1969,10 @@ class DashForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     every: Dur | None = None
     """From the beginning of what a viewer watches to the beginning of the next. Default: the next
@@ -1955,6 +2031,10 @@ class PageForeground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
 
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
+
     every: Dur | None = None
     """From the beginning of a page to the beginning of the next; what is not there by then is given
     up. Default: `think` after a page is there."""
@@ -2010,6 +2090,10 @@ class ProbeForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or its `access_delay`."""
+
+    direction: Directions | None = None
+    """The way over the links in which its data flow: `down`, towards clients at the near end; or `up`,
+    the same as `reversed = true`."""
 
     kind: Literal["probe"] = "probe"
     """Which kind; it decides what other keys there are."""

@@ -89,18 +89,18 @@ impl Clocks {
         let mut lags: Vec<Lag> = lags.iter().filter(near).copied().collect();
         let first = lags.iter().map(|l| l.at).min().unwrap_or(0);
         let last = lags.iter().map(|l| l.at).max().unwrap_or(0);
-        let middle = first.midpoint(last);
+        let centre = first.midpoint(last);
         let offsets = offsets(&mut lags);
         let drift = range(&offsets);
         let (mut skew, mut wander) = (0, drift);
         if let Some(found) = slope(&offsets) {
-            let level = |&(at, offset): &(i64, i64)| (at, offset - gained(found, at - middle));
+            let level = |&(at, offset): &(i64, i64)| (at, offset - gained(found, at - centre));
             let levelled = range(&offsets.iter().map(level).collect::<Vec<_>>());
             // Queues make the offsets uneven, too. What lies on a line is a rate.
             if levelled < drift.map(|drift| drift / 2) {
                 (skew, wander) = (found, levelled);
                 for l in &mut lags {
-                    l.lag -= gained(skew, l.at - middle);
+                    l.lag -= gained(skew, l.at - centre);
                 }
             }
         }
@@ -116,7 +116,7 @@ impl Clocks {
             skew,
             wander,
             packets: lags.len() as u64,
-            middle,
+            middle: centre,
             length: last.saturating_sub(first),
         }
     }
