@@ -83,8 +83,8 @@ pub(crate) struct LearnArgs {
 
 /// Parses one rate, or two with a slash between them: right to left, and left to right. Returns left to right first.
 fn link_rate(text: &str) -> Result<[swell_base::Rate; 2], String> {
-    let rate = |text: &str| -> Result<swell_base::Rate, String> {
-        let rate: swell_base::Rate = text.parse().map_err(|e| format!("{e}"))?;
+    let rate = |one: &str| -> Result<swell_base::Rate, String> {
+        let rate: swell_base::Rate = one.parse().map_err(|e| format!("{e}"))?;
         match rate.bps() {
             0 => Err("it must be positive".into()),
             _ => Ok(rate),

@@ -214,7 +214,7 @@ fn uploads_after_a_slow_beginning_are_judged() {
 #[test]
 fn uploads_of_unequal_sizes_are_judged() {
     let upload = |i: u32| {
-        let pieces = if i % 10 == 0 { 220 } else { 2 };
+        let pieces = if i.is_multiple_of(10) { 220 } else { 2 };
         let each = (0..pieces).map(|k| (0.004 * f64::from(k), 10_000));
         each.collect::<Vec<_>>()
     };
