@@ -121,7 +121,9 @@ impl Connection {
                 let heard = last.map_or(0, |unit| unit.after as usize);
                 (heard, sum(ups.iter().map(|u| u.bytes), heard..up))
             }
-            Exchange::Attempt { .. } | Exchange::Datagrams(_) => return self.overlap,
+            // An attempt is over with its last SYN.
+            Exchange::Attempt { .. } => return Some([up as u32, 0]),
+            Exchange::Datagrams(_) => return self.overlap,
         };
         match rest {
             1..=SENT_AT_ONCE => Some([heard.min(up) as u32, down as u32]),

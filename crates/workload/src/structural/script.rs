@@ -459,12 +459,11 @@ fn signed(d: Dur) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX / 4)
 }
 
-/// The condition for the session's next group. For its user, an attempt is over with its last SYN.
+/// The condition for the session's next group.
 fn awaited(c: &Connection) -> Option<Awaited> {
     let sum = |units: &mut dyn Iterator<Item = u64>| units.fold(0u64, u64::saturating_add);
     let overlap = c.awaited().map(|o| o.map(|n| n as usize));
     match (&c.exchange, overlap) {
-        (Exchange::Attempt { retries, .. }, None) => Some(Awaited::Sent(retries.len() as u64 + 1)),
         (_, None) => None,
         (Exchange::Sequential(turns), Some([up, down])) => Some(Awaited::Bytes([
             sum(&mut turns.iter().take(down).map(|t| t.response)),
