@@ -591,11 +591,6 @@ impl Hosts {
             reservoir.push(value, kind.most(), &mut own);
         }
     }
-
-    /// The measurements of a host.
-    pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
-        self.hosts[id as usize].measured.as_deref()
-    }
 }
 
 #[cfg(test)]

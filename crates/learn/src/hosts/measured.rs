@@ -240,6 +240,11 @@ impl Sample {
 }
 
 impl Hosts {
+    /// The measurements of a host.
+    pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
+        self.hosts[id as usize].measured.as_deref()
+    }
+
     /// Counts a packet from a host, if it is large enough to tell a rate.
     #[inline]
     pub(crate) fn large(&mut self, from: u32, ip_len: u32, at: u64) {
