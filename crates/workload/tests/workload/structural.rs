@@ -549,3 +549,41 @@ fn a_user_who_stays_does_not_come_twice() {
         assert_eq!(begun, expected, "{lasting:?} {copies:?}");
     }
 }
+
+/// The next copy also waits for a connection that goes on beside the last group.
+#[test]
+fn a_user_who_stays_first_ends_the_connections_that_go_on() {
+    let long = vec![turn(100, 0, 1_000, 0), turn(100, 20_000, 1_000, 0)];
+    let mut kept = connection(Dur::ZERO, Exchange::Sequential(long));
+    kept.overlap = Some([1, 1]);
+    let short = connection(
+        Dur::ZERO,
+        Exchange::Sequential(vec![turn(100, 0, 1_000, 0)]),
+    );
+    let groups = [kept, short].map(|c| Group {
+        think: Dur::ZERO,
+        connections: vec![c],
+    });
+    let schedule = Schedule {
+        starts: vec![Start {
+            at: Time::ZERO,
+            session: 0,
+            copy: 0,
+        }],
+        lasting: vec![Some(Lasting {
+            rest: Dur::from_millis(500),
+            cycle: Dur::from_secs(1),
+        })],
+        ..Schedule::default()
+    };
+    let machine = Structural::new(Arc::new(model(groups.into())), &schedule);
+    let mut net = Ideal::new(machine, DELAY);
+    let flows = net.run(Dur::from_secs(30));
+    let start = |r: &Record| match r {
+        Record::Flow(f) => ms(f.start),
+        Record::Request(r) => panic!("a background left a request: {r:?}"),
+    };
+    let mut begun: Vec<u64> = flows.iter().map(start).collect();
+    begun.sort_unstable();
+    assert!(begun[1] < 1_000 && begun[2] > 20_000, "{begun:?}");
+}
