@@ -30,6 +30,7 @@ KEPT = {
     "delays": 'a foreground of datagrams, such as kind = "cbr"',
     "synchrony": "run.keep.synchrony = true",
     "parts": "a background of kind mix, or run.together = true",
+    "part_bins": "a background of kind mix, or run.together = true",
     "measures": "a program that reports measures ([[foreground.reported]])",
     "estimates": "a foreground of kind probe",
     "waterfall": "run.keep.waterfall = true",
@@ -316,6 +317,11 @@ class Run:
     def parts(self) -> Frame:
         """Totals of each foreground and background, if there are several at once."""
         return self.table("parts")
+
+    @property
+    def part_bins(self) -> Frame:
+        """Each foreground and background over time, if there are several at once."""
+        return self.table("part_bins")
 
     @property
     def measures(self) -> Frame:

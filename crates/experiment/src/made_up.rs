@@ -7,7 +7,9 @@ use swell_base::{Code, Direction, Stream, Warning};
 use crate::backend::{Backend, Offered, RunError, RunSpec};
 use crate::file::{Queue, queues};
 use crate::kinds::Role;
-use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale};
+use crate::observe::{
+    Bin, Flow, LinkTotals, Observations, Outcome, PartBin, PartTotals, Request, Scale,
+};
 
 /// Makes up observations, as a pure function of the run. They say nothing about any network, and
 /// a warning in each run says so.
@@ -209,6 +211,23 @@ fn observe(spec: &RunSpec) -> Observations {
                     bytes as f64 / 20.0
                 },
             });
+            let parts = loads.iter().filter(|one| one.queue == queue);
+            observed
+                .part_bins
+                .extend(parts.filter(|_| spec.is_mixed() && bytes > 0).map(|one| {
+                    let own = (bytes as f64 * one.bps / mean_bps) as u64;
+                    PartBin {
+                        time,
+                        part: one.part.to_owned(),
+                        role: Role::Background.word().to_owned(),
+                        link: Arc::clone(link),
+                        direction,
+                        arrived: own,
+                        arrived_packets: (own / 1000) as u32,
+                        departed: own,
+                        dropped: 0,
+                    }
+                }));
             if time >= warmup {
                 totals.arrived[1] += bytes;
                 totals.arrived_packets[1] += u64::from(packets);

@@ -43,6 +43,8 @@ pub struct Observations {
     pub delays: Vec<Delay>,
     /// Table `parts`: totals of each part after warm-up, where there are several.
     pub parts: Vec<PartTotals>,
+    /// Table `part_bins`: each part over time, where there are several.
+    pub part_bins: Vec<PartBin>,
     /// Table `synchrony`: loss synchronization of connections, where the experiment keeps it.
     pub synchrony: Vec<Synchrony>,
     /// Reports of the links' flow exporters, where the experiment keeps them.
@@ -70,6 +72,7 @@ impl Observations {
         self.coherence.clear();
         self.waits.retain(|row| &*row.link == link);
         self.parts.retain(|row| &*row.link == link);
+        self.part_bins.retain(|row| &*row.link == link);
         self.synchrony.retain(|row| &*row.link == link);
         self.exported.retain(|seen| &*seen.link == link);
         self
@@ -385,6 +388,30 @@ pub struct PartTotals {
     pub departed_packets: u64,
     /// Packets dropped: at the queue, or lost on the wire.
     pub dropped: u64,
+}
+
+/// Counts of one part in a bin of time, in one direction of a link. Bins in which it did nothing have no row. Packets of
+/// real programs belong to no part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartBin {
+    /// Start of the bin, seconds since the start of the run.
+    pub time: f64,
+    /// Its name in the experiment file.
+    pub part: String,
+    /// "foreground" or "background".
+    pub role: String,
+    /// Name of the link.
+    pub link: Arc<str>,
+    /// Direction.
+    pub direction: Direction,
+    /// Network-layer bytes that arrived at the queue.
+    pub arrived: u64,
+    /// Packets that arrived at the queue.
+    pub arrived_packets: u32,
+    /// Network-layer bytes whose transmission ended.
+    pub departed: u64,
+    /// Packets dropped: at the queue, or lost on the wire.
+    pub dropped: u32,
 }
 
 /// A histogram bucket of waits in the queue of one direction of a link, after warm-up. A wait lasts from arrival to the

@@ -25,6 +25,23 @@ pub struct Census {
     drops: Vec<(Time, u32)>,
     /// When the latest packet of each flow arrived.
     last: Vec<Option<Time>>,
+    /// Width of a bin in nanoseconds, and the end of counting, if groups are counted over time.
+    binned: Option<(u64, Time)>,
+    /// Counts of each group over time.
+    bins: Vec<Vec<GroupBin>>,
+}
+
+/// Counts of one group in one bin of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupBin {
+    /// Network-layer bytes that arrived at the queue.
+    pub arrived_bytes: u64,
+    /// Packets that arrived at the queue.
+    pub arrived: u32,
+    /// Network-layer bytes whose transmission ended.
+    pub departed_bytes: u64,
+    /// Packets dropped: at the queue, or lost on the wire.
+    pub dropped: u32,
 }
 
 /// Counts of one group.
@@ -156,6 +173,36 @@ const NOTHING: Bucket = Bucket {
 };
 
 impl Census {
+    /// A census that also counts each group in bins of this width (at least a nanosecond) until `end`.
+    pub fn over_time(width: Dur, end: Time) -> Census {
+        Census {
+            binned: Some((width.as_nanos().max(1), end)),
+            ..Census::default()
+        }
+    }
+
+    /// Counts of a group over time, without the empty bins at the end; empty if nothing is counted over time.
+    pub fn bins(&self, group: u32) -> &[GroupBin] {
+        self.bins.get(group as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The bin of a flow's group at this instant, if it is counted over time.
+    fn bin(&mut self, at: Time, flow: u32) -> Option<&mut GroupBin> {
+        let (width, end) = self.binned?;
+        if at > end {
+            return None;
+        }
+        let (group, i) = (self.group(flow) as usize, (at.as_nanos() / width) as usize);
+        if self.bins.len() <= group {
+            self.bins.resize(group + 1, Vec::new());
+        }
+        let row = &mut self.bins[group];
+        if row.len() <= i {
+            row.resize(i + 1, GroupBin::default());
+        }
+        row.get_mut(i)
+    }
+
     /// Assigns a flow to a group, before its first packet. Unassigned flows are in group 0.
     pub fn assign(&mut self, flow: u32, group: u32) {
         let i = flow as usize;
@@ -212,6 +259,21 @@ impl Census {
         let tally = self.tally_of(packet.flow.0);
         tally.arrived += 1;
         tally.arrived_bytes += u64::from(packet.size);
+        if let Some(bin) = self.bin(at, packet.flow.0) {
+            bin.arrived += 1;
+            bin.arrived_bytes += u64::from(packet.size);
+        }
+    }
+
+    /// The transmission of a packet ends, and the wire may lose it.
+    pub(crate) fn leaves(&mut self, at: Time, packet: &Head, lost: bool) {
+        if let Some(bin) = self.bin(at, packet.flow.0) {
+            bin.departed_bytes += u64::from(packet.size);
+            bin.dropped += u32::from(lost);
+        }
+        if lost {
+            self.tally_of(packet.flow.0).dropped += 1;
+        }
     }
 
     /// The transmission of a packet begins.
@@ -250,11 +312,9 @@ impl Census {
         self.take(packet, refused);
         self.drops.push((at, packet.flow.0));
         self.tally_of(packet.flow.0).dropped += 1;
-    }
-
-    /// The wire loses a packet.
-    pub(crate) fn lost(&mut self, packet: &Head) {
-        self.tally_of(packet.flow.0).dropped += 1;
+        if let Some(bin) = self.bin(at, packet.flow.0) {
+            bin.dropped += 1;
+        }
     }
 
     /// Removes a waiting packet and returns its arrival. `newest` selects the latest match.

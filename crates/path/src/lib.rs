@@ -52,7 +52,7 @@ mod pool;
 mod qdisc;
 mod schedule;
 
-pub use census::{Bucket, Census, Histogram, Tally};
+pub use census::{Bucket, Census, GroupBin, Histogram, Tally};
 pub use channel::{mean_offered, offered};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use ledger::Ledger;

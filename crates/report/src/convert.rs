@@ -17,7 +17,7 @@ use swell_verdict::{BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, 
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, LinkLoad,
-    LinkWay, Load, MeasureCell, MeasureRow, QUANTILES, ReportData, Said, Series,
+    LinkWay, Load, MeasureCell, MeasureRow, PartSeries, QUANTILES, ReportData, Said, Series,
 };
 use crate::human::Quantity;
 use crate::palette::Role;
@@ -468,6 +468,7 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
         queue_mean: vec![f64::NAN; count],
         queue_max: vec![0.0; count],
         dropped: empty(),
+        parts: Vec::new(),
     };
     match capacity::rates(file, queue) {
         Some(rates) => {
@@ -490,7 +491,37 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
         series.queue_mean[i] = row.queue_mean;
         series.queue_max[i] = row.queue_max as f64;
     }
+    series.parts = parts_of(run, queue, &series);
     series
+}
+
+/// The parts of the background in the bins of a series; empty if there is only one.
+fn parts_of(run: &RunResult, queue: &Bottleneck, series: &Series) -> Vec<PartSeries> {
+    let mut parts: Vec<PartSeries> = Vec::new();
+    for row in &run.observed.part_bins {
+        let i = ((row.time - series.start) / series.bin).round();
+        if row.role != "background" || !queue.is(&row.link, row.direction) || i < 0.0 {
+            continue;
+        }
+        let place = parts.iter().position(|p| p.name == row.part);
+        let place = place.unwrap_or_else(|| {
+            parts.push(PartSeries {
+                name: row.part.clone(),
+                used: vec![0.0; series.rate.len()],
+                dropped: vec![0.0; series.rate.len()],
+            });
+            parts.len() - 1
+        });
+        let part = &mut parts[place];
+        if let Some(rate) = series.rate.get(i as usize) {
+            part.used[i as usize] = row.departed as f64 * 8.0 / (series.bin * rate);
+            part.dropped[i as usize] = f64::from(row.dropped) / series.bin;
+        }
+    }
+    match parts.len() {
+        0 | 1 => Vec::new(),
+        _ => parts,
+    }
 }
 
 /// Doubts about the experiment (including its models), its figures, and its runs, as the verdict counts them.

@@ -243,6 +243,19 @@ pub struct Series {
     pub queue_max: Vec<f64>,
     /// Packets of the foreground and the background dropped per second.
     pub dropped: [Vec<f64>; 2],
+    /// The parts of the background, if there are several.
+    pub parts: Vec<PartSeries>,
+}
+
+/// One part of a background in the bins of a [`Series`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartSeries {
+    /// Its name.
+    pub name: String,
+    /// Share of the rate that it used.
+    pub used: Vec<f64>,
+    /// Packets dropped per second.
+    pub dropped: Vec<f64>,
 }
 
 /// The network as short texts for the drawing.

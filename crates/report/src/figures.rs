@@ -3,9 +3,9 @@
 use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
-use crate::data::{Energy, QUANTILES, Series};
+use crate::data::{Energy, PartSeries, QUANTILES, Series};
 use crate::human::{Quantity, count, significant};
-use crate::palette::{FOREGROUND, Role};
+use crate::palette::{FOREGROUND, Role, SLOTS};
 use crate::parts::{Cell, Figure, Named, Table, WIDE, slowdown as shown};
 use crate::vega;
 use swell_base::Direction;
@@ -260,7 +260,7 @@ pub(crate) fn timeline_charts<'a>(
     let queue = Axis::linear("Queue", Quantity::Bytes, queue, true).nice(STRIP);
     let mut charts: Vec<Timeline> = shown
         .iter()
-        .map(|(n, s)| timeline(n, s, &queue, &format!("{id}-time")))
+        .map(|(n, s)| timeline(n, named, s, &queue, &format!("{id}-time")))
         .collect();
     let drops = charts
         .iter()
@@ -387,7 +387,7 @@ fn weighted(values: &[f64], weights: &[f64]) -> f64 {
     if all > 0.0 { sum / all } else { f64::NAN }
 }
 
-fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
+fn timeline(n: &Named<'_>, named: &[Named<'_>], s: &Series, queue: &Axis, link: &str) -> Timeline {
     let layer = |name: &str, slot, kind, values: &[f64]| Layer {
         name: name.into(),
         slot,
@@ -395,11 +395,23 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
         values: values.to_vec(),
     };
     let axis = |title: &str| Axis::linear(title, Quantity::Share, [0.0, 1.0].into_iter(), true);
-    let stacked = |values: &[Vec<f64>; 2]| {
-        vec![
-            layer("foreground", FOREGROUND, LayerKind::Stacked, &values[0]),
-            layer("background", n.slot, LayerKind::Stacked, &values[1]),
-        ]
+    let stacked = |values: &[Vec<f64>; 2], of: fn(&PartSeries) -> &[f64]| {
+        let mut layers = vec![layer(
+            "foreground",
+            FOREGROUND,
+            LayerKind::Stacked,
+            &values[0],
+        )];
+        match s.parts.is_empty() {
+            true => layers.push(layer("background", n.slot, LayerKind::Stacked, &values[1])),
+            false => layers.extend(s.parts.iter().enumerate().map(|(i, part)| {
+                // A part that is also a background by itself has the same colour in both.
+                let own = named.iter().find(|other| other.name == part.name);
+                let slot = own.map_or((n.slot + i) % SLOTS, |own| own.slot);
+                layer(&part.name, slot, LayerKind::Stacked, of(part))
+            })),
+        }
+        layers
     };
     Timeline {
         title: match s.link.as_str() {
@@ -413,7 +425,7 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
         strips: vec![
             Strip {
                 y: axis("Utilisation"),
-                layers: stacked(&s.used),
+                layers: stacked(&s.used, |p| &p.used),
                 mark: Some(1.0),
             },
             Strip {
@@ -426,7 +438,7 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
             },
             Strip {
                 y: axis("Drops"),
-                layers: stacked(&s.dropped),
+                layers: stacked(&s.dropped, |p| &p.dropped),
                 mark: None,
             },
         ],

@@ -245,6 +245,7 @@ fn series(i: usize, draw: usize) -> Series {
         rate_known: true,
         arrived: vec![100.0; bins],
         used: [web, busy.clone()],
+        parts: Vec::new(),
         queue_mean: queue_max
             .iter()
             .map(|q| if *q < 24e3 { f64::NAN } else { q * 0.6 })

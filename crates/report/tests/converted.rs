@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{results, results_with};
+use common::{results, results_and, results_with};
 use swell_base::{Code, Direction, Warning};
 use swell_experiment::store::{ModelFacts, RunWarning};
 use swell_experiment::{Results, file};
@@ -120,6 +120,32 @@ fn utilisation_is_of_the_rate_of_the_bin() {
         assert_eq!(way.last().map(String::as_str), Some("changes"), "{way:?}");
     }
     assert!(!page(&data).contains("initial rate"));
+}
+
+#[test]
+fn a_mix_is_drawn_part_by_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let mix = "name = \"both\"\nkind = \"mix\"\nof = [\"cbr\", \"poisson\"]";
+    let data = data(&results_and(mix, dir.path()));
+    let conditions = &data.foregrounds[0].conditions;
+    for (condition, background) in conditions.iter().zip(&data.backgrounds) {
+        for series in condition.series.iter().flatten() {
+            let names: Vec<&str> = series.parts.iter().map(|p| &*p.name).collect();
+            match background.name == "both" && series.used[1].iter().any(|&used| used > 0.0) {
+                true => assert_eq!(names, ["cbr", "poisson"]),
+                false => assert!(names.is_empty()),
+            }
+            for (i, used) in series.used[1].iter().enumerate() {
+                let sum: f64 = series.parts.iter().map(|p| p.used[i]).sum();
+                assert!(names.is_empty() || (sum / used - 1.0).abs() < 0.01);
+            }
+        }
+    }
+    let shown = page(&data);
+    let both = shown
+        .rfind(">both</text>")
+        .expect("the timeline of the mix");
+    assert!(shown[both..].contains("poisson"));
 }
 
 #[test]

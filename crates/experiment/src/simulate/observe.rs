@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_base::{Code, DropReason, Dur, Rate, Time, Warning};
-use swell_path::{Ledger, Meter, PHASES, Tally, mean_offered};
+use swell_path::{GroupBin, Ledger, Meter, PHASES, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Bottleneck, Direction, World};
@@ -14,8 +14,8 @@ use crate::file::Queue;
 use crate::kinds::{Crossed, Playing, Role};
 use crate::measure::GOODPUT_EACH_WAY;
 use crate::observe::{
-    Bin, Delay, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals, Request, Scale,
-    Synchrony, Wait,
+    Bin, Delay, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartBin, PartTotals,
+    Request, Scale, Synchrony, Wait,
 };
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
@@ -293,6 +293,35 @@ pub(super) fn totals_of_parts(
         }
     };
     after.iter().enumerate().map(totals).collect()
+}
+
+/// Counts of parts over time, warm-up included; empty unless parts are counted over time.
+pub(super) fn bins_of_parts(world: &World, spec: &RunSpec, parts: &[Added]) -> Vec<PartBin> {
+    let mut rows = Vec::new();
+    for queue in queues(world) {
+        let Some(census) = seen(world, queue).census() else {
+            continue;
+        };
+        for added in parts {
+            let counts = census.bins(added.index as u32).iter().enumerate();
+            rows.extend(
+                counts
+                    .filter(|(_, b)| **b != GroupBin::default())
+                    .map(|(i, bin)| PartBin {
+                        time: (spec.bins * i as u64).as_secs_f64(),
+                        part: added.part.name.clone(),
+                        role: added.role.word().to_owned(),
+                        link: Arc::clone(&spec.links[queue.link].name),
+                        direction: queue.direction,
+                        arrived: bin.arrived_bytes,
+                        arrived_packets: bin.arrived,
+                        departed: bin.departed_bytes,
+                        dropped: bin.dropped,
+                    }),
+            );
+        }
+    }
+    rows
 }
 
 /// Waits between two counts; `before` may be empty.

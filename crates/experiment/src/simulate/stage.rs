@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Direction, Dur, Tag, Time};
-use swell_path::Meter;
+use swell_path::{Census, Meter};
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
@@ -77,7 +77,9 @@ impl RunParts {
         if let Some((link, tap)) = tap {
             world.set_tap_on(link, tap);
         }
-        if spec.keep.waits || spec.keep.synchrony || spec.is_mixed() {
+        if spec.is_mixed() {
+            world.set_census(&Census::over_time(spec.bins, Time::ZERO + spec.duration));
+        } else if spec.keep.waits || spec.keep.synchrony {
             world.take_census();
         }
         let mut machines = Vec::new();
@@ -229,6 +231,7 @@ impl RunParts {
         }
         if spec.is_mixed() {
             observed.parts = observe::totals_of_parts(&self.counted, &counted, spec);
+            observed.part_bins = observe::bins_of_parts(world, spec, &self.parts);
         }
         if spec.keep.synchrony {
             observed.synchrony = observe::synchrony(world, spec, &self.parts, &self.acked);

@@ -26,13 +26,14 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that exist only if they have rows.
-pub const KEPT: [&str; 10] = [
+pub const KEPT: [&str; 11] = [
     "coherence",
     "waits",
     "delays",
     "synchrony",
     "measures",
     "parts",
+    "part_bins",
     "estimates",
     "waterfall",
     "rtts",
@@ -42,8 +43,8 @@ pub const KEPT: [&str; 10] = [
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
     use crate::observe::{
-        Bin, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request,
-        RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
+        Bin, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartBin, PartTotals,
+        Request, RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
     };
     match table {
         "requests" => Some(table::all_columns::<Request>()),
@@ -56,6 +57,7 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "delays" => Some(table::all_columns::<Delay>()),
         "synchrony" => Some(table::all_columns::<Synchrony>()),
         "parts" => Some(table::all_columns::<PartTotals>()),
+        "part_bins" => Some(table::all_columns::<PartBin>()),
         "measures" => Some(table::all_columns::<MeasureSample>()),
         "estimates" => Some(table::all_columns::<Estimate>()),
         "waterfall" => Some(table::all_columns::<Share>()),

@@ -9,7 +9,7 @@ use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
-    Bin, Cell, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations,
+    Bin, Cell, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartBin,
     PartTotals, Request, RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
 };
 
@@ -182,6 +182,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     kept::<Delay>(dir, runs, |o| &o.delays)?;
     kept::<Synchrony>(dir, runs, |o| &o.synchrony)?;
     kept::<PartTotals>(dir, runs, |o| &o.parts)?;
+    kept::<PartBin>(dir, runs, |o| &o.part_bins)?;
     kept::<MeasureSample>(dir, runs, |o| &o.measures)?;
     kept::<Estimate>(dir, runs, |o| &o.estimates)?;
     kept::<Share>(dir, runs, |o| &o.waterfall)?;
@@ -264,6 +265,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     kept::<Delay>(dir, &places, &mut runs, |o| &mut o.delays)?;
     kept::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
     kept::<PartTotals>(dir, &places, &mut runs, |o| &mut o.parts)?;
+    kept::<PartBin>(dir, &places, &mut runs, |o| &mut o.part_bins)?;
     kept::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;
     kept::<Estimate>(dir, &places, &mut runs, |o| &mut o.estimates)?;
     kept::<Share>(dir, &places, &mut runs, |o| &mut o.waterfall)?;

@@ -4,8 +4,8 @@ use swell_base::Direction;
 
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
-    Bin, Cause, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals,
-    Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
+    Bin, Cause, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartBin,
+    PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
 };
 
 pub(super) const fn column(
@@ -324,6 +324,19 @@ rows! {
     departed => column("departed_bytes", U64, "B", "Network-layer bytes whose transmission began.");
     departed_packets => column("departed_packets", U64, "", "Packets whose transmission began.");
     dropped => column("dropped_packets", U64, "", "Packets dropped: at the queue, or lost on the wire.");
+}
+
+rows! {
+    PartBin in "part_bins":
+    time => column("time_s", F64, "s", "Start of the bin, since the start of the run (warm-up included).");
+    part => column("part", Text, "", "Name of the foreground or background.");
+    role => column("role", Text, "", "foreground or background.");
+    link => LINK;
+    direction => DIRECTION;
+    arrived => column("arrived_bytes", U64, "B", "Network-layer bytes that arrived at the queue.");
+    arrived_packets => column("arrived_packets", U32, "", "Packets that arrived at the queue.");
+    departed => column("departed_bytes", U64, "B", "Network-layer bytes that left on the wire.");
+    dropped => column("dropped_packets", U32, "", "Packets dropped: at the queue, or lost on the wire.");
 }
 
 rows! {

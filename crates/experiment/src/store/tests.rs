@@ -3,7 +3,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::observe::{
     Bin, Cause, Cell, Coherence, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations,
-    Outcome, PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
+    Outcome, PartBin, PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait,
+    WindowGap,
 };
 use crate::store::results::RunResult;
 use swell_base::Direction;
@@ -118,6 +119,17 @@ fn run(background: &str, replication: u32) -> RunResult {
                 departed: 21,
                 departed_packets: 22,
                 dropped: 23,
+            }],
+            part_bins: vec![PartBin {
+                time: x,
+                part: "down".into(),
+                role: "background".into(),
+                link: "core".into(),
+                direction: Direction::Down,
+                arrived: 24,
+                arrived_packets: 25,
+                departed: 26,
+                dropped: 27,
             }],
             exported: Vec::new(),
             synchrony: vec![Synchrony {

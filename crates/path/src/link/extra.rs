@@ -69,8 +69,8 @@ impl Extra {
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);
         }
-        if lost && let Some(c) = &mut self.census {
-            c.lost(packet);
+        if let Some(c) = &mut self.census {
+            c.leaves(end, packet, lost);
         }
     }
 

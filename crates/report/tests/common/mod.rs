@@ -57,6 +57,13 @@ pub fn results_with(network: &str, seed: u64, dir: &Path) -> Results {
     results_of(&text, dir)
 }
 
+/// Runs the same with a further background.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn results_and(background: &str, dir: &Path) -> Results {
+    let text = EXPERIMENT.replace("[run]\n", &format!("[[background]]\n{background}\n[run]\n"));
+    results_of(&text, dir)
+}
+
 fn results_of(text: &str, dir: &Path) -> Results {
     let plan = Plan::resolve(text, "made up.toml", dir).expect("the experiment is valid");
     let options = Options {

@@ -108,9 +108,14 @@ impl World {
     /// Counts the packets of each workload at each link. The groups of the [`Census`] are workload numbers. Call this
     /// before any workload is added.
     pub fn take_census(&mut self) {
+        self.set_census(&Census::default());
+    }
+
+    /// The same with a census like this one.
+    pub fn set_census(&mut self, census: &Census) {
         self.counting = true;
         for queue in 0..self.links.queues() {
-            self.links.queue_mut(queue).set_census(Census::default());
+            self.links.queue_mut(queue).set_census(census.clone());
         }
     }
 

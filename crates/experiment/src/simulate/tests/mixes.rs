@@ -94,6 +94,40 @@ fn the_loads_of_a_mix_add_up_and_are_counted_part_by_part() {
 }
 
 #[test]
+fn the_bins_of_the_parts_add_up_to_those_of_the_links() {
+    let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"down\", \"up\", \"bulk\"]";
+    let (_, observed) = run_of(&file(&[DOWN, UP, BULK, mix], ""), 3);
+    let mut some = [0; 4];
+    for bin in &observed.bins {
+        let own = observed
+            .part_bins
+            .iter()
+            .filter(|p| p.time == bin.time && p.link == bin.link && p.direction == bin.direction);
+        let mut sums = [[0; 2]; 4];
+        for part in own {
+            let role = usize::from(part.role == "background");
+            sums[0][role] += part.arrived;
+            sums[1][role] += u64::from(part.arrived_packets);
+            sums[2][role] += part.departed;
+            sums[3][role] += u64::from(part.dropped);
+        }
+        let whole = [
+            bin.arrived,
+            bin.arrived_packets.map(u64::from),
+            bin.departed,
+            bin.dropped.map(u64::from),
+        ];
+        assert_eq!(sums, whole, "{} s, {:?}", bin.time, bin.direction);
+        for (total, sum) in some.iter_mut().zip(sums) {
+            *total += sum[1];
+        }
+    }
+    assert!(some.iter().all(|&n| n > 0), "each is counted: {some:?}");
+    let alone = run_of(&file(&[DOWN, UP, BULK, mix], ""), 0).1;
+    assert!(alone.part_bins.is_empty() && !alone.bins.is_empty());
+}
+
+#[test]
 fn the_order_of_a_mix_changes_nothing() {
     let mix = |of: &str| format!("name = \"mix\"\nkind = \"mix\"\nof = [{of}]");
     let one = file(&[&mix("\"up\", \"bulk\", \"down\""), DOWN, UP, BULK], "");
