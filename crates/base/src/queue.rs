@@ -6,12 +6,7 @@ mod near;
 use crate::Time;
 
 use self::far::Far;
-use self::near::{BUCKETS, Near};
-
-/// A bucket spans 2^16 ns, 66 us: less than one event on average at ten thousand per second. At a million per second,
-/// a bucket holds enough events to prefetch for them as a batch. All [`BUCKETS`] together reach 268 ms ahead, which
-/// covers nearly all round trips.
-const BUCKET_BITS: u32 = 16;
+use self::near::{BUCKET_BITS, BUCKETS, Near};
 
 /// The sort key of an event within its bucket, in one number: its 16 bits of time, then its rank, then its index in
 /// the bucket. Larger buckets than the index allows are sorted otherwise.

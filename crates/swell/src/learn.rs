@@ -4,21 +4,22 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use groundswell::learn::{self, FileCounts, Learnt, Level, Options, ReadAs, protect, stem};
+use groundswell::learn::{self, FileCounts, Learnt, Level, Options, protect, stem};
 use groundswell::model::AnyModel;
 use groundswell::{files, memory};
 use swell_base::Dur;
-use swell_capture::flow::{Metering, PacketSampling};
-use swell_learn::Options as OfPackets;
-use swell_traffic::flowlevel::{Options as OfFlows, Profile};
-use swell_traffic::{Model, Parameters};
+use swell_traffic::Model;
 
-use crate::cli::{FlowProfile, LearnArgs};
+use crate::cli::LearnArgs;
 use crate::fail::Fail;
 use crate::{interrupt, out, output, tables};
 
 mod private;
+mod reading;
 mod through;
+
+use reading::options;
+pub(crate) use reading::with_bar;
 
 /// First addresses of sources and destinations in Harpoon's configurations, because a model has no addresses.
 const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
@@ -197,72 +198,6 @@ fn is_harpoon(output: &Path) -> bool {
 fn configuration_files(output: &Path) -> [PathBuf; 2] {
     let name = stem(output);
     ["client", "server"].map(|side| output.with_file_name(format!("{name}-{side}.xml")))
-}
-
-fn options(args: &LearnArgs, name: String) -> Options {
-    let flows = &args.flows;
-    Options {
-        name: Some(name),
-        note: args.note.clone(),
-        read_as: match (flows.packets, flows.flows) {
-            (true, _) => ReadAs::Packets,
-            (false, true) => ReadAs::Flows,
-            (false, false) => ReadAs::Detect,
-        },
-        digest: flows.digest,
-        packets: OfPackets {
-            parameters: Parameters {
-                group_timeout: args.group_timeout,
-                session_timeout: args.session_timeout,
-                ..OfPackets::default().parameters
-            },
-            inside: args.inside.clone(),
-            link_rtt: args.link_rtt,
-            link_rate: args.link_rate.map_or([None; 2], |rates| rates.map(Some)),
-            length: args.length,
-            budget: OfPackets::items(args.budget * 1000),
-            apart: args.private.is_some(),
-            ..OfPackets::default()
-        },
-        flows: OfFlows {
-            profile: match flows.profile {
-                FlowProfile::Fixed => Profile::Fixed,
-                FlowProfile::Harpoon => Profile::Harpoon,
-            },
-            interval: flows.interval,
-            session_gap: flows.session_gap,
-            min_file: flows.min_file.0,
-            capacity: flows.table_entries as usize,
-            ..OfFlows::default()
-        },
-        metering: Metering {
-            active_timeout: flows.active_timeout,
-            inactive_timeout: flows.inactive_timeout,
-            sampling: match flows.sample {
-                1 => PacketSampling::All,
-                interval => PacketSampling::Random { interval, seed: 1 },
-            },
-            ..Metering::default()
-        },
-        ipfix: flows.ipfix.clone(),
-        only: None,
-    }
-}
-
-/// Runs `read` on these files with a progress bar.
-pub(crate) fn with_bar<T>(
-    files: &[PathBuf],
-    read: impl FnOnce(Box<dyn Fn(u64) + Send + Sync>) -> Result<T, Fail>,
-) -> Result<T, Fail> {
-    let length = |p: &PathBuf| std::fs::metadata(p).map_or(0, |m| m.len());
-    let bar = out::bar(
-        files.iter().map(length).sum(),
-        "  reading [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
-    );
-    let shown = bar.clone();
-    let done = read(Box::new(move |bytes| shown.inc(bytes)))?;
-    bar.finish_and_clear();
-    Ok(done)
 }
 
 /// Collects until Ctrl-C or for `duration`.

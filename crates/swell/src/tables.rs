@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use groundswell::model::{AnyModel, mean_bps};
 use swell_experiment::Results;
 use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
 use swell_report::Quantity;
 use swell_traffic::Model;
-use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
+use swell_verdict::{FEW, ForegroundVerdict, Known, Quantile};
 
 #[cfg(feature = "agents")]
 pub(crate) mod agents;
@@ -18,45 +17,19 @@ pub(crate) mod flows;
 mod links;
 mod loads;
 pub(crate) mod study;
+mod text;
 pub(crate) mod top;
 pub(crate) mod under;
 
 use compare::judgement;
 pub(crate) use links::coherence;
 use loads::loads;
-
-const WIDTH: usize = 80;
+pub(crate) use text::wrapped;
+use text::{list, mega, paragraph, ratio, shortened, significant, table};
 
 /// Explains left and right, for tables about directions on a link.
 const SIDES: &str =
     "left of the tapped link is the inside, where most clients are; right the outside";
-
-/// A table with one line per row.
-fn list(header: &[&str]) -> Table {
-    let mut list = table(header);
-    list.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    list
-}
-
-/// Whether a table is too wide for a terminal.
-fn too_wide(table: &Table) -> bool {
-    table.lines().any(|line| line.chars().count() > WIDTH)
-}
-
-/// A table with several lines per row.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(header.to_vec());
-    for (i, column) in table.column_iter_mut().enumerate() {
-        // The separator between columns is enough space in 80 columns.
-        column.set_padding((0, 0));
-        if i > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
 
 /// The tables of a foreground. Made-up runs are labelled in the table itself, because tables are copied and pasted.
 pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
@@ -183,15 +156,6 @@ fn levels(results: &Results, v: &ForegroundVerdict) -> String {
     }
 }
 
-/// Three significant digits of any size.
-fn plain(x: f64) -> String {
-    match x.abs() {
-        0.0 => "0".into(),
-        size if (1e-3..1e5).contains(&size) => significant(x),
-        _ => format!("{x:.2e}"),
-    }
-}
-
 fn quantile(q: &Quantile) -> String {
     let mut text = q.seconds.map_or_else(
         || "unknown".into(),
@@ -217,91 +181,9 @@ fn quantile(q: &Quantile) -> String {
     text
 }
 
-/// A ratio in at most four characters below 10 000.
-fn ratio(x: f64) -> String {
-    match x {
-        x if x >= 100.0 => format!("{x:.0}"),
-        x if x >= 10.0 => format!("{x:.1}"),
-        x if x > 0.0 && x < 0.005 => format!("{x:.0e}"),
-        _ => format!("{x:.2}"),
-    }
-}
-
-/// A rate in Mbit/s: a tenth, or two digits of less.
-fn rate(bps: f64) -> String {
-    match bps / 1e6 {
-        0.0 => "0".into(),
-        x if x < 1e-4 => "<0.0001".into(),
-        x if x < 0.1 => format!("{:.*}", (1.0 - x.log10().floor()) as usize, x),
-        x => format!("{x:.1}"),
-    }
-}
-
-/// Millions, to three digits.
-fn mega(x: f64) -> String {
-    match x {
-        0.0 => "0".into(),
-        x if x < 1e3 => "<0.001".into(),
-        _ => significant(x / 1e6),
-    }
-}
-
-/// Three significant digits, thousandths at least; one of less.
-fn significant(x: f64) -> String {
-    match x.abs() {
-        small if small > 0.0 && small < 5e-4 => format!("{x:.0e}"),
-        x if x >= 100.0 => format!("{x:.0}"),
-        x if x >= 10.0 => format!("{x:.1}"),
-        x if x >= 1.0 => format!("{x:.2}"),
-        _ => format!("{x:.3}"),
-    }
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.into();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
-}
-
-/// Wraps text at 80 columns.
-pub(crate) fn wrapped(text: &str) -> String {
-    indented(text, "", "")
-}
-
-/// Wraps text at 80 columns; the first line begins with `first`, the others with `rest`.
-fn indented(text: &str, first: &str, rest: &str) -> String {
-    let mut lines = vec![first.to_owned()];
-    let mut begun = false;
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is always a last line");
-        if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(format!("{rest}{word}"));
-        } else {
-            if begun {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        begun = true;
-    }
-    lines.join("\n")
-}
-
 /// The answers for a foreground: a paragraph per question, with a line per background if there are many.
 pub(crate) fn answers(v: &ForegroundVerdict) -> String {
     v.paragraphs.iter().map(paragraph).collect()
-}
-
-/// An answer and its lines.
-fn paragraph(p: &Paragraph) -> String {
-    let mut text = wrapped(&p.text);
-    text.push('\n');
-    for line in &p.lines {
-        text += &indented(line, "  ", "    ");
-        text.push('\n');
-    }
-    text
 }
 
 /// The bundled models.
@@ -503,6 +385,7 @@ pub(crate) fn any_model(any: &AnyModel) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::text::{WIDTH, indented};
     use super::*;
 
     #[test]

@@ -132,7 +132,8 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .map(|background| Condition::new(results, name, background, &bootstrap))
         .collect();
     let file = &results.experiment;
-    let asked = Asked::of(file, name, &conditions, bootstrap);
+    let without = conditions.iter().find(|c| c.background.is_none());
+    let asked = Asked::of(file, name, &conditions, bootstrap).with_idle(without);
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
@@ -237,7 +238,9 @@ pub fn levels(results: &Results, foreground: &str) -> Vec<(String, Vec<Judgement
     let listed = results.experiment.background.iter();
     let new = |background| Condition::new(results, foreground, background, &bootstrap);
     let conditions: Vec<Condition<'_>> = listed.map(new).collect();
-    let asked = Asked::of(&results.experiment, foreground, &conditions, bootstrap);
+    let without = conditions.iter().find(|c| c.background.is_none());
+    let asked =
+        Asked::of(&results.experiment, foreground, &conditions, bootstrap).with_idle(without);
     let each = conditions.iter().map(|c| {
         let found = judgements(&asked, c, c);
         let judged = found.judged.into_iter().chain(found.beside).collect();

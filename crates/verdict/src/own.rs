@@ -11,7 +11,6 @@ use swell_stats::Bootstrap;
 
 use super::condition::Condition;
 use super::judge::Statistic;
-use super::streams::are_paced;
 
 /// What the verdict asks about a foreground.
 pub(super) struct Asked {
@@ -172,8 +171,7 @@ impl Asked {
         let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
         let paths = paths.unwrap_or_default();
         let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
-        let idle = conditions.iter().find(|c| c.background.is_none());
-        let asked = Asked {
+        Asked {
             directions: directions(own().next(), &paths, all().copied()),
             datagrams: own().any(|f| f.is_open_loop()) && are_timed(all().copied()),
             useful: own().all(|f| f.program().is_none()) && know_useful(all().copied()),
@@ -185,14 +183,7 @@ impl Asked {
             bootstrap,
             paths,
             paced: false,
-        };
-        asked.with_idle(idle)
-    }
-
-    /// The same, knowing the runs without traffic.
-    pub(super) fn with_idle(mut self, idle: Option<&Condition<'_>>) -> Asked {
-        self.paced = idle.is_some_and(|idle| are_paced(&self, idle));
-        self
+        }
     }
 
     /// Whether this is a program that sent nothing over the network in any of these runs.

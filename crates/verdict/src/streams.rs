@@ -60,9 +60,17 @@ const SEGMENT: f64 = 1_460.0;
 /// What takes more than this many times as long as the network needs for it waits for its server or its client.
 const FAR: f64 = 2.0;
 
+impl Asked {
+    /// The same, knowing the runs without traffic.
+    pub(super) fn with_idle(mut self, idle: Option<&Condition<'_>>) -> Asked {
+        self.paced = idle.is_some_and(|idle| are_paced(&self, idle));
+        self
+    }
+}
+
 /// Whether requests take the time that one of the two ends needs to send, rather than that of the network, as the runs
 /// without traffic show. The last byte is then late by what it alone waits for, whatever the data before it waited for.
-pub(super) fn are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
+fn are_paced(asked: &Asked, idle: &Condition<'_>) -> bool {
     asked.program && (answers_are_paced(asked, idle) || transfers_are_paced(asked, idle))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Time;
 
-use super::BUCKET_BITS;
+use super::near::BUCKET_BITS;
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;

@@ -2,7 +2,10 @@
 
 use crate::{Time, fetch};
 
-use super::BUCKET_BITS;
+/// A bucket spans 2^16 ns, 66 us: less than one event on average at ten thousand per second. At a million per second,
+/// a bucket holds enough events to prefetch for them as a batch. All [`BUCKETS`] together reach 268 ms ahead, which
+/// covers nearly all round trips.
+pub(super) const BUCKET_BITS: u32 = 16;
 
 const _: () = assert!(BUCKET_BITS <= u16::BITS);
 

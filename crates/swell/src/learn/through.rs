@@ -8,7 +8,7 @@ use swell_base::{Code, Direction, Dur, Severity, Warning};
 use swell_learn::taps::Traffic;
 use swell_traffic::Model;
 
-use super::{options, with_bar};
+use super::reading::{options, with_bar};
 use crate::cli::LearnArgs;
 use crate::fail::Fail;
 use crate::{interrupt, out, output, tables};

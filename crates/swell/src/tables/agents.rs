@@ -2,7 +2,7 @@
 
 use swell_generate::agent::Standing;
 
-use super::{list, mega, shortened, significant, too_wide};
+use super::text::{list, mega, shortened, significant, too_wide};
 use groundswell::generate::Agents;
 
 /// One line per agent; includes failed datagram sources, unfinished transfers and how long agents were inactive, if there are any. `seconds` is the

@@ -3,7 +3,7 @@
 use swell_stats::{Estimate, quantile_name};
 use swell_verdict::{Answer, Difference, Judgement, Known, RunComparison, Statistic};
 
-use super::{indented, list, paragraph, plain, ratio, shortened, wrapped};
+use super::text::{indented, list, paragraph, plain, ratio, shortened, wrapped};
 
 /// The differences between two runs, every measure of both with its ratio, and the answer.
 pub(crate) fn comparison(c: &RunComparison) -> String {

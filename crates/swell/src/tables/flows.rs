@@ -2,7 +2,7 @@
 
 use swell_traffic::flowlevel::{Estimate, FlowModel, Interval, Law, Popularity};
 
-use super::{list, mega, significant, wrapped};
+use super::text::{list, mega, significant, wrapped};
 
 /// Maximum width of the chart of intervals, in characters.
 const COLUMNS: usize = 72;

@@ -3,7 +3,7 @@
 use swell_base::Direction;
 use swell_learn::taps::Links;
 
-use super::list;
+use super::text::list;
 
 /// Energies of both links and their coherence at each octave, in one direction. Octaves with fewer than `least` wavelet
 /// coefficients are left out.

@@ -4,7 +4,7 @@ use swell_base::Direction;
 use swell_experiment::file::{Bottleneck, File};
 use swell_verdict::BackgroundVerdict;
 
-use super::rate;
+use super::text::rate;
 
 /// What a background carried towards the foreground's clients, Mbit/s, and up where that is a considerable share of the slowest link there: then it
 /// may be what the figures come from.

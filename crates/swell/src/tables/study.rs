@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
 use swell_study::{Axis, Entry, Estimate, Finding, Ledger, Picture, Unit, Verdict};
 
-use super::{WIDTH, list, wrapped};
+use super::text::{WIDTH, list, wrapped};
 
 /// Widths of cells: of a verdict, and of what the paper says.
 const FINDING: usize = 12;

@@ -1,6 +1,6 @@
 //! The table of `swell top`.
 
-use super::{list, too_wide};
+use super::text::{list, too_wide};
 use crate::control::answer::{Answer, since};
 use swell_base::Direction;
 

@@ -6,7 +6,7 @@ use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::store::RunResult;
 
-use super::significant;
+use super::text::significant;
 
 /// The results of a program under the emulator, and the performance of the emulator.
 pub(crate) fn summary(results: &Results, exits: &[Exit], conditions: &[Conditions]) -> String {
