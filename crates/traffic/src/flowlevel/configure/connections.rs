@@ -12,8 +12,9 @@ use super::super::record::{
 use super::exchanges::Transport as Ends;
 use super::headers::{Headers, Stamps, padding, without_padding};
 use super::inversion::{Observed, Tally};
+use super::options::Options;
 use super::table::Table;
-use super::{Options, Start, Timeline};
+use super::timeline::{Start, Timeline};
 
 /// Maximum delay of the other side's first packet after the first, nanoseconds: a second (RFC 6298 section
 /// 2: the initial retransmission time-out).

@@ -10,7 +10,7 @@ use super::super::law::Sizes;
 use super::super::model::FlowTotals;
 use super::super::record::{FIN, RST, Record, SYN, micros_between};
 use super::sessions::Sessions;
-use super::{Start, Timeline};
+use super::timeline::{Start, Timeline};
 
 const SECOND: i64 = 1_000_000_000;
 /// A longer gap between two flows of a pair begins another line (`-i`).

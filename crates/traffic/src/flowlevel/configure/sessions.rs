@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::super::histogram::Tallied;
 use super::super::model::FlowTotals;
 use super::super::record::{micros_between, nanos};
+use super::options::Options;
 use super::popularity::Counter;
 use super::table::Table;
-use super::{Options, Start, Timeline};
+use super::timeline::{Start, Timeline};
 
 /// Starts are buffered in a list per second.
 const SECOND: i64 = 1_000_000_000;

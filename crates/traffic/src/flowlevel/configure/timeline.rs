@@ -5,11 +5,21 @@ use std::collections::VecDeque;
 
 use super::super::model::{Interval, MAX_INTERVALS};
 use super::super::record::nanos;
-use super::{Options, Start};
+use super::options::Options;
 
 /// Number of intervals allowed before the middle. A record with a wrong time cannot take more of all those that a model
 /// may have.
 const REACH: i64 = MAX_INTERVALS as i64 / 2;
+
+/// A connection that was found to carry a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub at: i64,
+    pub client: u128,
+    pub server: u128,
+    /// Whether it was sampled, so that there were others of which no packet was sampled.
+    pub sampled: bool,
+}
 
 /// Counts per interval.
 #[derive(Debug)]

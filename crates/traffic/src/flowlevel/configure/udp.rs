@@ -15,8 +15,9 @@ use super::super::model::{FlowTotals, UdpKind, UdpSources, share_class};
 use super::super::record::{Record, micros_between};
 use super::exchanges::{Exchange, Exchanges, Sent, Transport};
 use super::moments::{Moments, STREAM};
+use super::options::Options;
 use super::table::Table;
-use super::{Options, Timeline};
+use super::timeline::Timeline;
 
 /// Minimum number of gaps to identify a distribution.
 const ENOUGH: f64 = 8.0;
