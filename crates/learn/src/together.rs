@@ -408,7 +408,7 @@ mod tests {
         let mut found = Together::default();
         arrived
             .iter()
-            .for_each(|&(at, host)| pair(&mut found, at, host));
+            .for_each(|&(at, to)| pair(&mut found, at, to));
         found.finish();
         assert_eq!(found.limit(rate(MBIT), false), Limit::Shared);
         for other in [5, 8, 13, 20] {
