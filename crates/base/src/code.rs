@@ -145,6 +145,7 @@ codes! {
         LinkRtt = "link-rtt",
         LinkQueue = "link-queue",
         LinkRate = "link-rate",
+        LinkLosses = "link-losses",
         RepeatedCapture = "repeated-capture",
         TranslatedBetween = "translated-between",
         TapClocks = "tap-clocks",

@@ -193,3 +193,99 @@ fn a_faster_link_is_used() {
         assert_eq!((ratio - 1.0).abs() < 0.1, follows, "{clients}: {ratio}");
     }
 }
+
+/// The same line before the tap, and after it.
+const UPLINK: &str = r#"
+rtt = "50ms"
+[[links]]
+name = "uplink"
+delay = "10ms"
+queue = "1BDP"
+[links.up]
+rate = "4Mbit"
+[links.down]
+rate = "12Mbit"
+[[links]]
+name = "tapped"
+delay = "0ms"
+rate = "1Gbit"
+"#;
+
+/// Mbit/s that left a link upwards.
+fn carried(observed: &Observations, link: &str) -> f64 {
+    let links = observed.links.iter();
+    let mut up = links.filter(|l| &*l.link == link && l.direction == Direction::Up);
+    up.next()
+        .map_or(0.0, |l| l.departed[1] as f64 * 8e-6 / l.duration)
+}
+
+/// Uploads without end keep a line full all the time, before the tap or after it. What its queue loses is not lost on the
+/// paths, and a faster line is filled, too.
+#[test]
+fn a_line_that_is_never_less_than_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let uploads = web(4, "request = \"1GB\"\nobject = \"1kB\"");
+    for (links, name) in [(LINK, "tapped"), (UPLINK, "uplink")] {
+        let m = learn(links, &uploads, 60, None);
+        for path in m.client_paths.iter().chain(&m.server_paths) {
+            let most = path.loss_up.max(path.loss_down);
+            assert!(most < 0.001, "{name}: {path:?}");
+        }
+        let told = m.warnings.iter().any(|w| w.code == Code::LinkLosses);
+        assert!(told, "{name}: {:?}", m.warnings);
+        let file = dir.path().join("model.json");
+        let mut bytes = Vec::new();
+        m.write(&mut bytes, false).unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        let learnt = format!(
+            "[[background]]\nname = \"learnt\"\nkind = \"learnt\"\nmodel = \"{}\"\nsessions = 1\n",
+            file.display()
+        );
+        for faster in ["4Mbit", "8Mbit"] {
+            let links = links.replace("4Mbit", faster);
+            let [was, is] =
+                [&uploads, &learnt].map(|users| carried(&run(&links, users, 120, None), name));
+            assert!(is > 0.93 * was, "{name} {faster}: {is} of {was}");
+        }
+    }
+}
+
+/// A host with a bad wireless link loses more than the others, even where all fill a line all the time.
+#[test]
+fn a_lossy_host_on_a_full_line_stays_lossy() {
+    let air = "
+[[links]]
+name = \"air\"
+rate = \"300Mbit\"
+delay = \"2ms\"
+[links.down]
+loss = { kind = \"independent\", p = 0.03 }
+";
+    let links = LINK.replacen("[[links]]", &format!("{air}[[links]]"), 1);
+    let users = |name: &str, clients: u32, path: &str| {
+        format!(
+            "[[background]]\nname = \"{name}\"\nkind = \"web\"\nclients = {clients}\nobject = \"1GB\"\npath = {path}\n"
+        )
+    };
+    let bad = users("bad", 1, "[\"air\", \"tapped\"]");
+    let good = users("good", 6, "[\"tapped\"]");
+    let mix = "[[background]]\nname = \"users\"\nkind = \"mix\"\nof = [\"bad\", \"good\"]\n";
+    let m = learn(&links, &format!("{bad}{good}{mix}"), 100, None);
+    let mut lost: Vec<f64> = m.client_paths.iter().map(|p| p.loss_down).collect();
+    lost.sort_by(f64::total_cmp);
+    let (worst, others) = lost.split_last().expect("seven hosts");
+    assert!((0.02..0.045).contains(worst), "{lost:?}");
+    assert!(others.iter().all(|few| *few < 0.003), "{lost:?}");
+}
+
+/// Handshakes wait in the queue of the tapped link, and three hosts are too few to tell how long. The shortest of all
+/// answers does.
+#[test]
+fn the_queue_of_a_link_that_few_hosts_fill_is_not_in_round_trips() {
+    let m = learn(LINK, &web(3, "object = \"5MB\"\nthink = \"1s\""), 60, None);
+    assert_eq!(m.client_paths.len(), 3);
+    for path in &m.client_paths {
+        // 7.5 ms on either side of each end, and half of the link.
+        assert!(path.rtt < Dur::from_millis(20), "{path:?}");
+    }
+}

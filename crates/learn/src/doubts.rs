@@ -5,7 +5,7 @@ use swell_traffic::{Exchange, Model};
 
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
-use crate::paths::Limited;
+use crate::paths::{Limited, Untold};
 use crate::tcp::Tracked;
 use crate::udp::SPREAD;
 
@@ -81,6 +81,8 @@ pub(crate) struct Counts {
     pub(crate) queues: [Dur; 2],
     /// Lines that limit the hosts left and right of the tap together, from them and to them.
     pub(crate) lines: [[Option<Limited>; 2]; 2],
+    /// Losses of these lines whose cause is not told, from these hosts and to them.
+    pub(crate) untold: [[Option<Untold>; 2]; 2],
     /// RTT of the tapped link as given, and the largest that the nearest hosts on either side leave room
     /// for, if that is less.
     pub(crate) link_rtt: Option<[Dur; 2]>,

@@ -12,8 +12,8 @@
 //!
 //! *The tapped link.* Its queue and its propagation delay are part of these times, but a replay has a link
 //! of its own. All hosts beyond the link wait in its queue at the same time, so their shared delay is
-//! subtracted ([`queue`](crate::queue)). Queues elsewhere affect single hosts and stay. The propagation
-//! delay must be given as an option.
+//! subtracted ([`queue`](crate::queue)). Queues elsewhere affect single hosts and stay. Where too few hosts fill a shared line
+//! to tell its queue, the shortest of all answers counts. The propagation delay must be given as an option.
 //!
 //! *Capacity.* Packet pairs that kept their spacing agree with each other. Pairs that queues spread or
 //! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the mode of the values counts
@@ -61,6 +61,7 @@ mod limits;
 mod losses;
 
 pub(crate) use limits::Limited;
+pub(crate) use losses::Untold;
 use losses::{Beyond, elsewhere};
 
 /// Minimum number of samples for an RTT to count as sound (Swing).
@@ -190,7 +191,9 @@ impl Paths {
             let alone: Vec<&Measured> = measured().map(|h| h.1).collect();
             let (lines, limited) = limits::of_side(&alone, right, tap, options.link_rate);
             counts.lines[usize::from(right)] = limited;
-            Beyond::new(queue, lines, &alone)
+            let beyond = Beyond::new(queue, lines, &alone);
+            counts.untold[usize::from(right)] = beyond.untold();
+            beyond
         });
         counts.queues = beyond.each_ref().map(|side| side.queue.mean());
         // The shared link that data from each side come through.
@@ -421,6 +424,19 @@ fn shortest_echo(m: &Measured) -> Option<Dur> {
     Some(Dur::from_micros(u64::from(least)))
 }
 
+/// The shortest answer of any kind, microseconds.
+fn shortest(m: &Measured) -> Option<u32> {
+    let kinds = [
+        Sample::Handshake,
+        Sample::Data,
+        Sample::Bulk,
+        Sample::Sending,
+        Sample::Echo,
+    ];
+    let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
+    kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min()
+}
+
 /// The path as measured. `pooled`: loss ratios from and to the hosts of this role. `source`: capacity of
 /// the shared link that data come through on the other side.
 fn own_path(
@@ -449,6 +465,10 @@ fn own_path(
     };
     let as_seen = timed.and_then(|t| t.quantile(q, |v, _| v)).unwrap_or(0);
     let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.queue.of_all(host, at).min(v)));
+    let rtt = rtt.map(|rtt| match beyond.waits() {
+        true => shortest(m).map_or(rtt, |least| least.min(rtt)),
+        false => rtt,
+    });
     let (rtt, rtt_samples) = (rtt.unwrap_or(0), timed.map_or(0, |t| t.seen));
     let queue = Dur::from_micros(u64::from(as_seen.saturating_sub(rtt)));
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);

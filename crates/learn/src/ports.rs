@@ -105,15 +105,18 @@ const BOUND: std::ops::Range<u16> = 600..1_024;
 const REGISTERED: std::ops::Range<u16> = 1_024..32_768;
 
 /// Whether the first of two ports looks like the server's. A port in the table wins over one that is not.
-/// Otherwise a system port (below 1024, RFC 6335) wins, unless it may be that of a client of a registered port. `None`
-/// if neither test decides.
+/// Otherwise a system port (below 1024, RFC 6335) wins, unless it may be that of a client of a registered port. Of a
+/// registered port and one of a dynamic range, the former wins for TCP, of which somebody listens. `None` if no test decides.
 pub(crate) fn server_first(is_udp: bool, a: u16, b: u16) -> Option<bool> {
     let system = |port: u16, other: u16| {
         port < 1024 && !(BOUND.contains(&port) && REGISTERED.contains(&other))
     };
+    let registered =
+        |port: u16, other: u16| !is_udp && REGISTERED.contains(&port) && other >= REGISTERED.end;
     for test in [
         known(is_udp, a).is_some().cmp(&known(is_udp, b).is_some()),
         system(a, b).cmp(&system(b, a)),
+        registered(a, b).cmp(&registered(b, a)),
     ] {
         match test {
             std::cmp::Ordering::Greater => return Some(true),
@@ -149,6 +152,11 @@ mod tests {
         assert_eq!(server_first(true, 800, 2_049), None);
         assert_eq!(server_first(true, 2_049, 800), None);
         assert_eq!(server_first(true, 5_000, 514), Some(false));
+        // Somebody listens at the registered one. Peers of UDP may have any.
+        assert_eq!(server_first(false, 5_001, 40_000), Some(true));
+        assert_eq!(server_first(false, 40_000, 5_001), Some(false));
+        assert_eq!(server_first(false, 5_001, 5_002), None);
+        assert_eq!(server_first(true, 5_001, 40_000), None);
     }
 
     #[test]

@@ -31,6 +31,13 @@ const ENOUGH: u32 = 5;
 const EXCEED: f64 = 0.05;
 /// The same among the windows of several hosts.
 const SEVERAL_EXCEED: f64 = 0.25;
+/// Maximum share of the shortest windows that may exceed a line where longer ones do not: hosts at different distances
+/// answer at different times to what the line carried at one.
+const SHORT_EXCEED: f64 = 0.5;
+/// Windows that fill the line, for each of those that come close to it, and minimum number of windows, for a conclusion
+/// from longer ones.
+const MOSTLY: u32 = 4;
+const MANY: u32 = 20;
 /// Rate from which on a window finds the line busy, as a part of the line's.
 const BUSY: f64 = 0.85;
 /// Length of a bin whose busiest windows are kept, milliseconds.
@@ -239,11 +246,26 @@ impl Together {
             }
         });
         let found: Vec<Limit> = found.collect();
-        match found.contains(&Limit::Shared) {
+        let shared = found.contains(&Limit::Shared) || self.full_at_length(kbit, shortest, kind);
+        match shared {
             true => Limit::Shared,
             // Where some windows are exceeded, longer ones may be so too seldom.
             false => found.into_iter().min().unwrap_or(Limit::None),
         }
+    }
+
+    /// Whether longer windows nearly always fill a line in kbit/s and do not exceed it, though shorter ones do at times. A
+    /// load without a limit exceeds its mean in short windows about as often as it comes up to it.
+    fn full_at_length(&self, kbit: f64, shortest: usize, kind: usize) -> bool {
+        let [close, full, over] = self.windows(shortest, kbit).map(|count| count[0]);
+        if f64::from(over) > SHORT_EXCEED * f64::from(full) || full <= close {
+            return false;
+        }
+        (shortest + 1..LEVELS).any(|longer| {
+            let [near, own, more] = self.windows(longer, kbit);
+            let mostly = own[kind] >= MANY && own[kind] > MOSTLY * near[kind];
+            mostly && f64::from(more[0]) <= EXCEED * f64::from(own[0])
+        })
     }
 
     /// Whether a line of this rate was full for so many packets around a time in milliseconds.
@@ -364,6 +386,33 @@ mod tests {
             found.finish();
             let limit = found.limit(rate(10), false);
             assert_ne!(limit, Limit::Shared, "{mean}");
+        }
+    }
+
+    /// Hosts at different distances acknowledge at different times what a full line carried, so that more arrives in
+    /// short windows at times.
+    #[test]
+    fn hosts_at_different_distances_share_a_line() {
+        let mut rng = Stream::new(5, "distances");
+        let mut arrived: Vec<(u64, u32)> = Vec::new();
+        // Bursts of 1 to 4 pairs of packets go to one host each.
+        let (mut k, mut host) = (0, 0);
+        while k < 20_000u64 {
+            for _ in 0..=rng.below(4) {
+                arrived.push((k * 2_400 + 6_000 * u64::from(host), host));
+                k += 1;
+            }
+            host = rng.below(10) as u32;
+        }
+        arrived.sort_unstable();
+        let mut found = Together::default();
+        arrived
+            .iter()
+            .for_each(|&(at, to)| pair(&mut found, at, to));
+        found.finish();
+        assert_eq!(found.limit(rate(MBIT), false), Limit::Shared);
+        for other in [5, 8, 13, 20] {
+            assert_ne!(found.limit(rate(other), false), Limit::Shared, "{other}");
         }
     }
 

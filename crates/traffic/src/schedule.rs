@@ -158,7 +158,7 @@ impl Schedule {
         let times: Vec<Groups> = (model.sessions.iter())
             .map(|s| Groups::of(model, s, network))
             .collect();
-        let stays = stays(model, knobs.think);
+        let stays = stays(model, knobs.think, network.rtt);
         schedule.lasting = (stays.iter().zip(&times))
             .map(|(stay, course)| {
                 let (rest, cycle) = stay.map(|stay| (stay.rest, stay.cycle(course.end)))?;

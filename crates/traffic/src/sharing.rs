@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Rate};
 
-use crate::lasting::stays;
+use crate::lasting::{at_once, stays};
 use crate::timeline::{Groups, LEAST, Network};
 use crate::{Knobs, Model};
 
@@ -16,7 +16,7 @@ impl Network {
     /// What sessions that come and go offer is given. A lasting session offers the more the faster it is, and shares with
     /// the others only: that is solved for.
     pub fn met(model: &Model, knobs: &Knobs, rtt: Dur, link: [f64; 2]) -> Network {
-        let stays = stays(model, knobs.think);
+        let stays = stays(model, knobs.think, rtt);
         let k = knobs.sessions;
         let stays_on = |i: usize| stays.get(i).is_some_and(Option::is_some);
         let passing = model.rates_of(|i, _| f64::from(u8::from(!stays_on(i))));
@@ -32,10 +32,11 @@ impl Network {
                 Some((session, (*stay)?, bits))
             });
         let users: Vec<_> = users.collect();
-        // How many use each direction.
+        // How many transfers share each direction.
         let many = [0, 1].map(|d: usize| {
             let uses = users.iter().filter(|u| u.2[d] > 0.0);
-            uses.map(|u| u.0.weight * k).sum::<f64>().max(1.0)
+            let transfers = uses.map(|u| u.0.weight * k * at_once(u.0)[d]);
+            transfers.sum::<f64>().max(1.0)
         });
         // What all others offer where each transfer gets these rates.
         let others = |rates: [f64; 2]| {

@@ -33,13 +33,14 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of warnings about a model by which its traffic is not that of its trace. Such a warning stands beside the
 /// verdict in full, where others about the model itself take less room.
-pub const UNLIKE_TRACE: [Code; 8] = [
+pub const UNLIKE_TRACE: [Code; 9] = [
     Code::LoadLeftOut,
     Code::BurstsSpread,
     Code::TurnsMerged,
     Code::SessionsInStep,
     Code::UnclearPauses,
     Code::LinkRate,
+    Code::LinkLosses,
     Code::UdpOpenLoop,
     Code::NoRtt,
 ];

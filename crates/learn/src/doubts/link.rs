@@ -3,7 +3,7 @@
 use swell_base::{Code, Dur, Warning};
 
 use super::Counts;
-use crate::paths::Limited;
+use crate::paths::{Limited, Untold};
 
 pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
     let mut w = Vec::new();
@@ -21,6 +21,11 @@ pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
     for (side, lines) in ["left", "right"].into_iter().zip(&c.lines) {
         for (way, line) in ["from", "to"].into_iter().zip(lines) {
             w.extend(line.map(|line| rate(side, way, &line)));
+        }
+    }
+    for (side, losses) in ["left", "right"].into_iter().zip(&c.untold) {
+        for (way, untold) in ["from", "to"].into_iter().zip(losses) {
+            w.extend(untold.map(|untold| of_full(side, way, &untold)));
         }
     }
     if let Some([given, most]) = c.link_rtt {
@@ -63,4 +68,23 @@ fn rate(side: &str, way: &str, line: &Limited) -> Warning {
         ),
         false => Warning::note(Code::LinkRate, text),
     }
+}
+
+/// Losses of a line that is hardly ever less than full.
+fn of_full(side: &str, way: &str, untold: &Untold) -> Warning {
+    let Untold { rate, given, lost } = untold;
+    let then = match given {
+        true => "",
+        false => " If the tapped link is faster, name its rate (`--link-rate`).",
+    };
+    Warning::warning(
+        Code::LinkLosses,
+        format!(
+            "hosts {side} of the tap fill {rate} ({way} them) nearly all the time, and {:.1} % of their packets are lost: \
+             the trace does not tell whether in the queue of that line or elsewhere. They are taken as the queue's, but for \
+             what single hosts lose far more than the others: on a faster link, nothing else is lost.{then} A trace with \
+             times at which the line is not full would tell",
+            100.0 * lost
+        ),
+    )
 }

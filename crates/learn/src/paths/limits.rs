@@ -21,6 +21,8 @@ pub(super) struct Line<'t> {
     pub(super) shared: bool,
     /// Whether it was full at times.
     pub(super) filled: bool,
+    /// Whether its rate was given.
+    pub(super) given: bool,
     by: &'t Together,
 }
 
@@ -74,7 +76,9 @@ fn find<'t>(
         let line = Line {
             rate,
             shared: true,
-            filled: matches!(limit, Limit::Shared | Limit::Unclear),
+            // Before its queue, and where acknowledgements wait together, more passes at times.
+            filled: limit != Limit::Unreached,
+            given: true,
             by,
         };
         return (Some(line), None);
@@ -93,6 +97,7 @@ fn find<'t>(
             rate,
             shared,
             filled: limit != Limit::Unreached,
+            given: false,
             by,
         };
         let its = known.iter().filter(|own| line.is(Rate::from_bps(**own)));

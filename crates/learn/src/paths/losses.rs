@@ -4,6 +4,11 @@
 //! behind the queue is busy. So losses are counted among packets that waited for little, and while the line was not
 //! busy. How many of them were to be expected there tells the share of the losses at random. The tapped link loses
 //! packets of all hosts, so where a host's losses are few, those of its side tell.
+//!
+//! Where a line is hardly ever less than full, there are no such packets. Senders that wait for ACKs fill a line only as
+//! far as its queue loses what is too much, whatever is lost elsewhere. So at this rate a replay has as many losses
+//! without any others, and with others it has too many. All are the queue's then, except those of a host that loses far
+//! more than the others.
 
 use swell_base::{Bytes, Dur, Rate};
 
@@ -21,6 +26,15 @@ const LOSSES: usize = 5;
 const EXPECTED: f64 = 5.0;
 /// Standard deviations by which a number of losses may be off by chance.
 const CHANCE: f64 = 2.2;
+/// Share of the packets that a line must have carried while it was not full for their losses to tell a cause.
+const IDLE: f64 = 0.1;
+/// Part of the expected number of losses that is about as many.
+const ABOUT: f64 = 0.75;
+/// A host that loses more packets by this factor than the others on a full line has losses of its own: short transfers
+/// and those of shorter RTTs lose more than others in the same queue.
+const FAR_MORE: f64 = 2.0;
+/// Least share of lost packets that is worth a warning.
+const FEW: f64 = 0.002;
 /// Packets that waited for little: at most these parts of what the 90th percentile did.
 const WAITED: [f64; 3] = [0.25, 0.5, 0.75];
 
@@ -32,6 +46,55 @@ pub(super) struct Beyond<'t> {
     pub(super) lines: [Option<Line<'t>>; 2],
     /// By direction: what the losses of all hosts tell.
     all: [Tests; 2],
+    /// By direction: all packets and losses of a line that is hardly ever less than full, where nothing tells.
+    always: [Option<Always>; 2],
+}
+
+/// The packets of hosts on a line that is hardly ever less than full, and how many of them were lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Always {
+    packets: f64,
+    lost: f64,
+    /// Sum of the squares of what was lost at once.
+    squares: f64,
+}
+
+impl Always {
+    fn of(m: &Measured, way: usize) -> Always {
+        let [packets, lost] = [m.sent, m.received][way].map(f64::from);
+        let at_once = self::lost(m, way).map(accidents).unwrap_or_default();
+        let sum = |of: &dyn Fn(&Accident) -> f64| at_once.iter().map(of).sum::<f64>();
+        let mean = sum(&|a| a.lost * a.lost) / sum(&|a| a.lost).max(1.0);
+        Always {
+            packets,
+            lost,
+            squares: lost * mean.max(1.0),
+        }
+    }
+
+    /// The share of a host's losses that are not the line's: what it loses beyond the others.
+    fn beyond(&self, own: &Always) -> f64 {
+        let others = (self.packets - own.packets).max(0.0);
+        let Some(times) = (others > 0.0).then(|| own.packets / others) else {
+            return 0.0;
+        };
+        let expected = times * (self.lost - own.lost).max(0.0);
+        let variance = own.squares + times * times * (self.squares - own.squares).max(0.0);
+        match own.lost > FAR_MORE * expected + CHANCE * variance.sqrt() {
+            true => (own.lost - expected) / own.lost,
+            false => 0.0,
+        }
+    }
+}
+
+/// Losses on a full line of which the trace does not tell the cause, for the warnings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Untold {
+    pub(crate) rate: Rate,
+    /// Whether the rate was given.
+    pub(crate) given: bool,
+    /// Their share of the packets.
+    pub(crate) lost: f64,
 }
 
 impl<'t> Beyond<'t> {
@@ -50,7 +113,35 @@ impl<'t> Beyond<'t> {
             }
             all
         });
-        Beyond { queue, lines, all }
+        let always = [0, 1].map(|way| {
+            let line = lines[way].as_ref()?;
+            always(line, way, hosts).filter(|_| !all[way].by_load())
+        });
+        Beyond {
+            queue,
+            lines,
+            all,
+            always,
+        }
+    }
+
+    /// The losses whose cause is not told, from these hosts and to them.
+    pub(super) fn untold(&self) -> [Option<Untold>; 2] {
+        [0, 1].map(|way| {
+            let (always, line) = (self.always[way]?, self.lines[way]?);
+            let lost = always.lost / always.packets;
+            (lost >= FEW).then_some(Untold {
+                rate: line.rate,
+                given: line.given,
+                lost,
+            })
+        })
+    }
+
+    /// Whether hosts wait in the queue of a line that they share, and too few do to tell how long.
+    pub(super) fn waits(&self) -> bool {
+        let full = |line: &Line<'_>| line.shared && line.filled;
+        self.queue.mean() == Dur::ZERO && self.lines.iter().flatten().any(full)
     }
 
     /// Nothing known.
@@ -59,8 +150,35 @@ impl<'t> Beyond<'t> {
             queue: Queue::default(),
             lines: [None; 2],
             all: Default::default(),
+            always: [None; 2],
         }
     }
+}
+
+/// All packets of the hosts on a line, if it was hardly ever less than full while they were sent.
+fn always(line: &Line<'_>, way: usize, hosts: &[&Measured]) -> Option<Always> {
+    let (mut all, mut idle) = (Always::default(), 0.0);
+    for m in hosts.iter().filter(|m| loses(line, own(m, way))) {
+        let of = Always::of(m, way);
+        let Some(times) = times(m, way).filter(|_| !m.held_back()[way]) else {
+            continue;
+        };
+        all.packets += of.packets;
+        all.lost += of.lost;
+        all.squares += of.squares;
+        let shares = BUSY_PACKETS.map(|packets| {
+            let while_idle = |k: &&(u32, u32)| !line.busy(packets, k.1);
+            times.kept.iter().filter(while_idle).count() as f64 / times.kept.len().max(1) as f64
+        });
+        idle += of.packets * shares[0].max(shares[1]);
+    }
+    (all.lost > 0.0 && idle < IDLE * all.packets).then_some(all)
+}
+
+/// Whether a line loses packets of a host with this capacity: the line of another host, which is faster than that of
+/// this one, loses nothing of its.
+fn loses(line: &Line<'_>, own: Option<Rate>) -> bool {
+    line.filled && (line.shared || own.is_some_and(|own| line.is(own)))
 }
 
 /// Losses among some of the packets.
@@ -151,6 +269,16 @@ impl Tests {
         tests
     }
 
+    /// Whether the times at which the line was not full tell the share of the losses at random. Much fewer than expected
+    /// may be so by chance, and then tell nothing.
+    fn by_load(&self) -> bool {
+        let tells = |t: &Test| {
+            let share = t.share();
+            share.is_some_and(|share| share < 1.0 || t.lost >= ABOUT * t.expected)
+        };
+        self.0[WAITED.len()..].iter().any(tells)
+    }
+
     fn add(&mut self, other: &Tests) {
         for (sum, own) in self.0.iter_mut().zip(other.0) {
             sum.lost += own.lost;
@@ -199,10 +327,10 @@ pub(super) fn elsewhere(m: &Measured, beyond: &Beyond<'_>) -> [f64; 2] {
     let least = kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min();
     let share = |way: usize| {
         let own = own(m, way);
-        // The line of another host, which is faster than that of this one, loses nothing of its.
-        let loses =
-            |line: &Line<'_>| line.filled && (line.shared || own.is_some_and(|own| line.is(own)));
-        let line = beyond.lines[way].filter(loses);
+        let line = beyond.lines[way].filter(|line| loses(line, own));
+        if let (Some(always), Some(_), false) = (&beyond.always[way], line, held_back[way]) {
+            return Some(always.beyond(&Always::of(m, way)));
+        }
         let slowest = own.or(line.map(|line| line.rate))?;
         let (times, lost) = (times(m, way)?, lost(m, way)?);
         if !held_back[way] && full(times, least, slowest) {

@@ -478,7 +478,7 @@ fn a_time_out_does_not_depend_on_other_traffic() {
         for p in &mut packets {
             if let Transport::Tcp(h) = &mut p.transport {
                 for port in [&mut h.src_port, &mut h.dst_port] {
-                    *port = if *port == 80 { 50_123 } else { *port };
+                    *port = if *port == 80 { 20_123 } else { *port };
                 }
             }
         }
