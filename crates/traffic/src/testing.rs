@@ -220,25 +220,27 @@ fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
         (any::<Option<[u32; 2]>>(), any::<u64>()),
     )
         .prop_map(
-            |(gap, server, exchange, window, censored, wire, writes, (overlap, bits))| Connection {
-                waits: if udp_class {
-                    Vec::new()
-                } else {
-                    waits(&exchange, bits)
-                },
-                overlap: overlap.map(|o| {
-                    let units = exchange.units();
-                    [0, 1].map(|i| o[i].checked_rem(units[i] as u32 + 1).unwrap_or(0))
-                }),
-                gap,
-                server,
-                exchange,
-                client_window: window[0],
-                server_window: window[1],
-                wire,
-                writes,
-                left_censored: censored[0],
-                right_censored: censored[1],
+            move |(gap, server, exchange, window, censored, wire, writes, (overlap, bits))| {
+                Connection {
+                    waits: if udp_class {
+                        Vec::new()
+                    } else {
+                        waits(&exchange, bits)
+                    },
+                    overlap: overlap.map(|o| {
+                        let units = exchange.units();
+                        [0, 1].map(|i| o[i].checked_rem(units[i] as u32 + 1).unwrap_or(0))
+                    }),
+                    gap,
+                    server,
+                    exchange,
+                    client_window: window[0],
+                    server_window: window[1],
+                    wire,
+                    writes,
+                    left_censored: censored[0],
+                    right_censored: censored[1],
+                }
             },
         )
 }
