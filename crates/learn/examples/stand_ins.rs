@@ -506,6 +506,7 @@ fn connection(server: u32, exchange: Exchange, windows: [u32; 2]) -> Connection 
         server_window: windows[1],
         wire: Wire::default(),
         writes: [Vec::new(), Vec::new()],
+        waits: Vec::new(),
         left_censored: false,
         right_censored: false,
         overlap: None,

@@ -357,7 +357,7 @@ fn join(run: &[Chunk], merged: &mut Vec<Chunk>) {
     }
 }
 
-pub(crate) use exchange::{Line, correct};
+pub(crate) use exchange::{Line, Span, correct};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use crate::hosts::Sample;
 use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
+use crate::users::Talk;
 
 /// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
 /// to 64 s.
@@ -69,6 +70,7 @@ impl Learner {
         let (hosts, place) = (s.hosts, s.place.take());
         let ipv6 = s.key.ipv6();
         let mut last = s.last;
+        let mut talk = Talk::default();
         let connection = match state {
             State::Asked(a) => {
                 last = a.at;
@@ -78,6 +80,12 @@ impl Learner {
             State::Tcp(t) => {
                 last = t.last_active();
                 self.granted -= t.chunks.granted();
+                talk = Talk {
+                    spans: t.chunks.spans(t.start, t.ready()),
+                    rtt: t.rtt[1].unwrap_or(0),
+                    opens: !t.left_censored(),
+                    leads: false,
+                };
                 self.tcp_connection(&t, hosts, ipv6)
             }
             State::Udp(flow) => {
@@ -131,6 +139,7 @@ impl Learner {
                     server_window: 0,
                     wire,
                     writes: Default::default(),
+                    waits: Vec::new(),
                     left_censored: false,
                     right_censored,
                 })
@@ -138,6 +147,7 @@ impl Learner {
             State::Closed(_) | State::Free => return,
         };
         if let Some(place) = place {
+            self.users.talked(place, talk);
             let thinner = &mut self.thinner;
             self.users.end(place, connection, last, &mut |session| {
                 thinner.push(session)
@@ -192,6 +202,7 @@ impl Learner {
             server_window: t.halves[1].window.cap(),
             wire: t.wire(ipv6),
             writes,
+            waits: Vec::new(),
             left_censored: t.left_censored(),
             right_censored: !t.closed() && !t.attempt(),
         })

@@ -81,6 +81,9 @@ impl Learner {
                     let server = &seen(&server_paths, &of_servers, c.server);
                     let [client, server] = [line(client, &c.wire, 0), line(server, &c.wire, 1)];
                     correct(&mut c.exchange, &client, &server);
+                    for wait in &mut c.waits {
+                        wait.pause = wait.pause.saturating_sub(client.rtt);
+                    }
                 }
             }
         }
@@ -170,6 +173,7 @@ fn round_times(m: &mut Model) {
                     .iter_mut()
                     .flatten()
                     .for_each(|w| round(&mut w.gap));
+                c.waits.iter_mut().for_each(|w| round(&mut w.pause));
                 match &mut c.exchange {
                     Exchange::Sequential(turns) => {
                         for t in turns {

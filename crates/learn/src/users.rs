@@ -15,6 +15,10 @@ use swell_traffic::{Connection, Exchange, Group, Session};
 
 use crate::index::Index;
 
+pub(crate) use periods::Talk;
+
+mod periods;
+
 /// Lower bound of the number of connections that a session may hold.
 const LEAST_HELD: usize = 2_000;
 
@@ -51,6 +55,7 @@ struct PendingGroup {
 
 #[derive(Debug)]
 struct PendingConnection {
+    talk: Talk,
     start: u64,
     /// Its last activity.
     last: u64,
@@ -196,6 +201,7 @@ impl Users {
                     start: at,
                     last: at,
                     ended: None,
+                    talk: Talk::default(),
                 });
             }
         }
@@ -215,6 +221,19 @@ impl Users {
         if self.current(place) {
             let u = &mut self.users[place.user as usize];
             u.last_activity = u.last_activity.max(at);
+        }
+    }
+
+    /// Notes when something was under way on the connection at `place`, which is about to end.
+    pub(crate) fn talked(&mut self, place: ConnectionIndex, talk: Talk) {
+        let items = talk.spans.len();
+        let Some(s) = self.pending(place.session) else {
+            return;
+        };
+        let group = s.groups.get_mut(place.group as usize);
+        if let Some(slot) = group.and_then(|g| g.connections.get_mut(place.connection as usize)) {
+            slot.talk = talk;
+            self.items += items;
         }
     }
 
@@ -336,6 +355,7 @@ impl Users {
         let mut think = Dur::ZERO;
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
         let mut ended = 0;
+        let mut talks: Vec<Talk> = Vec::new();
         let mut push = |connections, pause: &mut Dur| {
             let mut pause = std::mem::take(pause);
             if groups.is_empty() {
@@ -356,6 +376,7 @@ impl Users {
             for slot in g.connections {
                 lead += Dur::from_nanos(slot.start - before.unwrap_or(slot.start));
                 before = Some(slot.start);
+                self.items -= slot.talk.spans.len();
                 let Some(mut c) = slot.ended else {
                     continue;
                 };
@@ -375,12 +396,20 @@ impl Users {
                 }
                 last = last.max(slot.last);
                 ended = ended.max(last);
+                talks.push(Talk {
+                    leads: connections.is_empty(),
+                    ..slot.talk
+                });
                 connections.push(c);
             }
             match connections.is_empty() {
                 true => think += lead,
                 false => push(connections, &mut think),
             }
+        }
+        let all = groups.iter_mut().flat_map(|g| &mut g.connections);
+        for (c, waits) in all.zip(periods::waits(&talks)) {
+            c.waits = waits;
         }
         // The last group has no successor, so overlap has no meaning there.
         for c in groups

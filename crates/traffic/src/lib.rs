@@ -52,7 +52,7 @@ pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
     Certificate, Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Played,
-    Provenance, Session, Thinning, Totals, Turn, Unit, Wire, WireEnd, Write,
+    Provenance, Session, Thinning, Totals, Turn, Unit, Wait, Wire, WireEnd, Write,
 };
 pub use remainder::Entered;
 pub use reveal::Reveals;
@@ -60,7 +60,7 @@ pub use schedule::{DrawError, Lasting, Schedule, Start};
 pub use thin::Thinner;
 pub use timeline::Network;
 pub use vary::{Dependency, Knobs};
-pub use volume::{InStep, RUN_ITEMS, SENT_AT_ONCE};
+pub use volume::{InStep, RUN_ITEMS, SENT_AT_ONCE, UNASKED};
 
 #[cfg(test)]
 mod testing;

@@ -267,6 +267,9 @@ pub struct Connection {
     pub wire: Wire,
     /// Where, inside units of data, new writes of the client (0) and the server (1) begin.
     pub writes: [Vec<Write>; 2],
+    /// Which of its turns wait until nothing is under way on the other connections of the session that have such
+    /// waits, in order; the first is that of turn 0, its opening. Empty: it waits for its own answers only.
+    pub waits: Vec<Wait>,
     /// Started before the trace (no SYN seen).
     pub left_censored: bool,
     /// Still open when the trace ended, or ended by the idle time-out.
@@ -312,6 +315,21 @@ pub struct Write {
     pub after: u64,
     /// Time from the start of the previous write to the start of the next.
     pub gap: Dur,
+}
+
+/// A turn that waits for other connections of its user, as the first request of a page on a kept connection does.
+///
+/// Busy periods of the session are numbered. The next begins when nothing is under way on the connections that have
+/// waits, and the least number for which any of them waits is the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// Index of the turn; 0 is the connection's opening.
+    pub turn: u32,
+    /// Number of the busy period. An opening in period 0 follows its `gap`.
+    pub page: u32,
+    /// Time from the end of the periods before to the turn's first byte. For a turn but the first, it replaces
+    /// `client_think` of the turn before.
+    pub pause: Dur,
 }
 
 /// The application data of a connection.

@@ -3,7 +3,7 @@
 use swell_base::Dur;
 
 use crate::timeline::{GroupTimes, Groups, INITIAL_WINDOW, Network, Span, Timeline, full};
-use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Write};
+use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Wait, Write};
 
 /// A session in progress when a run begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,11 +154,13 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, 
         })
     });
     let writes = [0, 1].map(|end| cut_writes(&c.writes[end], course, end, age));
+    let waits = cut_waits(&c.waits, whole[0], units[0]);
     Some((
         wait,
         Connection {
             exchange,
             writes,
+            waits,
             left_censored: true,
             overlap,
             ..c.clone()
@@ -356,6 +358,26 @@ fn cut_runs(runs: &[Run], age: Dur) -> Vec<Run> {
         ended = begins + run.span;
     }
     Vec::new()
+}
+
+/// The waits of the turns that remain whole, the last `left` of them but the first. What is under way, or in the pause
+/// before it, waits no more.
+fn cut_waits(waits: &[Wait], whole: usize, left: usize) -> Vec<Wait> {
+    if waits.is_empty() {
+        return Vec::new();
+    }
+    let later = waits.iter().filter_map(|w| {
+        let turn = (w.turn as usize + left).checked_sub(whole)?;
+        Some(Wait {
+            turn: u32::try_from(turn).ok()?,
+            ..*w
+        })
+    });
+    // A pause before the turn that is next makes a turn of its own.
+    let opening = Wait::default();
+    std::iter::once(opening)
+        .chain(later.filter(|w| w.turn > 1))
+        .collect()
 }
 
 /// The remaining positions at which an end begins a new write.

@@ -30,6 +30,7 @@ pub fn session(class: u32, start: Dur, response: u64) -> Session {
                 server_window: 65_535,
                 wire: Wire::default(),
                 writes: Default::default(),
+                waits: Vec::new(),
                 left_censored: false,
                 right_censored: false,
                 overlap: None,
@@ -184,6 +185,24 @@ fn writes(udp_class: bool) -> impl Strategy<Value = Vec<Write>> + Clone {
     vec(write, if udp_class { 0..1 } else { 0..4 })
 }
 
+/// Waits of some turns, by the bits of a number.
+fn waits(exchange: &Exchange, bits: u64) -> Vec<Wait> {
+    let Exchange::Sequential(turns) = exchange else {
+        return Vec::new();
+    };
+    let all =
+        (0..turns.len().max(1) as u32).filter(|&turn| turn == 0 || bits >> (turn % 64) & 1 == 1);
+    let wait = |turn| Wait {
+        turn,
+        page: turn / 2 + (bits % 5) as u32,
+        pause: Dur::from_micros(bits % 1_000_000 + u64::from(turn)),
+    };
+    match bits % 3 {
+        0 => Vec::new(),
+        _ => all.map(wait).collect(),
+    }
+}
+
 fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
     let exchange = if udp_class {
         udp().boxed()
@@ -198,23 +217,30 @@ fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
         any::<[bool; 2]>(),
         wire(),
         [writes(udp_class), writes(udp_class)],
-        any::<Option<[u32; 2]>>(),
+        (any::<Option<[u32; 2]>>(), any::<u64>()),
     )
         .prop_map(
-            |(gap, server, exchange, window, censored, wire, writes, overlap)| Connection {
-                overlap: overlap.map(|o| {
-                    let units = exchange.units();
-                    [0, 1].map(|i| o[i].checked_rem(units[i] as u32 + 1).unwrap_or(0))
-                }),
-                gap,
-                server,
-                exchange,
-                client_window: window[0],
-                server_window: window[1],
-                wire,
-                writes,
-                left_censored: censored[0],
-                right_censored: censored[1],
+            move |(gap, server, exchange, window, censored, wire, writes, (overlap, bits))| {
+                Connection {
+                    waits: if udp_class {
+                        Vec::new()
+                    } else {
+                        waits(&exchange, bits)
+                    },
+                    overlap: overlap.map(|o| {
+                        let units = exchange.units();
+                        [0, 1].map(|i| o[i].checked_rem(units[i] as u32 + 1).unwrap_or(0))
+                    }),
+                    gap,
+                    server,
+                    exchange,
+                    client_window: window[0],
+                    server_window: window[1],
+                    wire,
+                    writes,
+                    left_censored: censored[0],
+                    right_censored: censored[1],
+                }
             },
         )
 }

@@ -208,6 +208,8 @@ impl Model {
                         let nothing = Exchange::Sequential(Vec::new());
                         let exchange = std::mem::replace(&mut c.exchange, nothing);
                         let writes = std::mem::take(&mut c.writes);
+                        // What waits for other connections of its session is no longer with them.
+                        c.waits.clear();
                         (w, (exchange, writes, c.overlap.take()))
                     });
                     let drawn = redrawn(values.collect(), rng, |(exchange, ..)| {

@@ -92,10 +92,17 @@ fn sum(sizes: impl Iterator<Item = u64>, of: Range<usize>) -> u64 {
     some.fold(0, u64::saturating_add)
 }
 
+/// Data of a server that nobody has asked for, after a longer pause than this, are not what a user waits for. They are
+/// those of a server that gives up an idle connection, say.
+pub const UNASKED: Dur = Dur::from_millis(500);
+
 impl Connection {
-    /// Number of its items ([`Exchange::items`] and writes), and one for itself.
+    /// Number of its items ([`Exchange::items`], writes and waits), and one for itself.
     pub fn items(&self) -> usize {
-        self.exchange.items() + self.writes.iter().map(Vec::len).sum::<usize>() + 1
+        self.exchange.items()
+            + self.writes.iter().map(Vec::len).sum::<usize>()
+            + self.waits.len()
+            + 1
     }
 
     /// What the session's next group waits for: units of the client and of the server, as in

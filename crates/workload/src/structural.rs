@@ -1,5 +1,6 @@
 //! A background: the users, sessions and exchanges of a learnt traffic model.
 
+mod periods;
 mod script;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Paged, Rate, Time};
 use swell_traffic::{Exchange, Lasting, Model, Path, Schedule, Session, Start};
 
+use self::periods::{Periods, Waiting, next_turn};
 use self::script::{ExchangeIndex, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
@@ -70,6 +72,8 @@ struct Visit {
     /// Session and group at which to continue after the groups of `session`. A session that is entered in the middle
     /// of a group first completes that group.
     then: Option<(u32, u32)>,
+    /// Its connections that wait for each other.
+    periods: Periods,
 }
 
 /// A connection in progress.
@@ -82,6 +86,8 @@ struct Live {
     finished: bool,
     /// The session's next group no longer waits for this connection.
     passed: bool,
+    /// Whether other connections of the session wait for it, as far as it has waits at all.
+    busy: bool,
     script: Script,
 }
 
@@ -108,6 +114,7 @@ impl Structural {
                 unfinished: 0,
                 ending: false,
                 then: None,
+                periods: Periods::default(),
             };
             if let Some(rest) = &e.rest {
                 let model = Arc::make_mut(&mut model);
@@ -207,6 +214,7 @@ impl Structural {
             unfinished: 0,
             ending: false,
             then: None,
+            periods: Periods::default(),
         };
         self.visits.insert(v, visit);
         let first = self
@@ -229,6 +237,11 @@ impl Structural {
             OPEN => self.open(index, now, actions),
             _ => {
                 let what = (token >> 48) as u8;
+                let begins =
+                    |live: &Box<Live>| what == script::NEXT_TURN && live.script.has_waits();
+                if self.flows.get(index).is_some_and(begins) {
+                    self.busy(Conn(index), true);
+                }
                 self.play(Conn(index), now, actions, |script, steps| {
                     script.timer(what, steps)
                 });
@@ -244,7 +257,21 @@ impl Structural {
         let groups = &self.session(visit.session).groups;
         let group = groups.get(visit.group as usize);
         match group.and_then(|g| g.connections.get(visit.next as usize)) {
-            Some(connection) => actions.push(Action::Timer(connection.gap, OPEN | u64::from(v))),
+            Some(connection) => {
+                let gap = connection.gap;
+                // The first connection of a group waits for the group before.
+                match connection.waits.first().filter(|_| visit.next > 0) {
+                    Some(&wait) if wait.page > 0 => {
+                        if let Some(due) =
+                            self.wait(v, (wait.page, wait.pause), Waiting::Opening, now)
+                        {
+                            actions.push(Action::Timer(due, OPEN | u64::from(v)));
+                        }
+                        self.release(v, now, actions);
+                    }
+                    _ => actions.push(Action::Timer(gap, OPEN | u64::from(v))),
+                }
+            }
             None if visit.open == 0 => self.end_group(v, now, actions),
             None => {}
         }
@@ -274,7 +301,7 @@ impl Structural {
                 let lasting = self.lasting.get(session as usize).copied().flatten();
                 if let Some(ending) = self.visits.get_mut(v)
                     && ending.unfinished > 0
-                    && lasting.is_some()
+                    && (lasting.is_some() || ending.periods.needed())
                 {
                     ending.ending = true;
                     return;
@@ -356,9 +383,16 @@ impl Structural {
             received: [0; 2],
             finished: false,
             passed: false,
+            busy: false,
             script: Script::new(Arc::clone(&self.model), place, rtt, up),
         });
+        let waits = live.script.has_waits();
         self.flows.insert(conn.0, live);
+        if waits {
+            let first = connection.waits.first().map_or(0, |w| w.page);
+            self.begin_period(v, first, now);
+            self.busy(conn, true);
+        }
         let host =
             |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);
         let open = Box::new(Open {
@@ -412,6 +446,7 @@ impl Structural {
         };
         let mut steps = Vec::new();
         react(&mut live.script, &mut steps);
+        let mut waits = false;
         for step in steps {
             match step {
                 Step::Send(end, n) => actions.push(Action::Send(conn, end, n)),
@@ -420,7 +455,30 @@ impl Structural {
                     let token = SCRIPT | u64::from(what) << 48 | u64::from(conn.0);
                     actions.push(Action::Timer(pause, token));
                 }
+                Step::Await(page, pause) => {
+                    let due = match self.flows.get(conn.0) {
+                        Some(live) => {
+                            self.wait(live.visit, (page, pause), Waiting::Turn(conn), now)
+                        }
+                        None => None,
+                    };
+                    match due {
+                        Some(due) => actions.push(next_turn(conn, due)),
+                        None => self.busy(conn, false),
+                    }
+                    waits = true;
+                }
                 Step::Finished => self.finished(conn, now, actions),
+            }
+        }
+        if let Some(live) = self.flows.get(conn.0) {
+            let (v, rests) = (live.visit, live.script.resting());
+            if live.busy && rests {
+                self.busy(conn, false);
+                waits = true;
+            }
+            if waits {
+                self.release(v, now, actions);
             }
         }
         let under_way = self.flows.get(conn.0);
@@ -458,6 +516,10 @@ impl Structural {
             return;
         }
         let v = live.visit;
+        self.busy(conn, false);
+        let Some(live) = self.flows.get(conn.0) else {
+            return;
+        };
         if live.script.is_tcp() {
             actions.push(Action::Ask(conn));
             actions.push(Action::Close(conn, End::Client));
@@ -468,6 +530,7 @@ impl Structural {
             self.pass(conn, now, actions);
             self.flows.remove(conn.0);
         }
+        self.release(v, now, actions);
         self.over(v, now, actions);
     }
 
@@ -525,13 +588,22 @@ impl Workload for Structural {
                 if first {
                     self.record(conn, Some(now), Info::default());
                 }
+                self.busy(conn, false);
+                self.leave(v, conn);
                 self.pass(conn, now, actions);
                 self.flows.remove(conn.0);
+                self.release(v, now, actions);
                 if first {
                     self.over(v, now, actions);
                 }
             }
             Event::Closed(conn, _) => {
+                self.busy(conn, false);
+                let visit = self.flows.get(conn.0).map(|live| live.visit);
+                if let Some(v) = visit {
+                    self.leave(v, conn);
+                    self.release(v, now, actions);
+                }
                 self.flows.remove(conn.0);
             }
             Event::Connected(_, End::Server) | Event::Early(..) | Event::Unsent(..) => {}

@@ -103,12 +103,12 @@ impl Inquiry {
             let (seed, tap) = (seeds[i], &taps[i]);
             let (beside, seed) = match who {
                 0 => (Beside::Nobody, seed),
-                1 => (Beside::Model(&world.model, world.sessions), seed),
+                1 => (world.beside(), seed),
                 // A different seed from that of the truth, to avoid common random numbers.
                 2 => (Beside::Model(&tap.model, 1.0), seed + 1000),
                 3 => (Beside::Replay(&tap.packets), seed + 1000),
                 4 => (Beside::Poisson(tap.rates), seed + 1000),
-                _ => (Beside::Model(&world.model, world.sessions), seed + 2000),
+                _ => (world.beside(), seed + 2000),
             };
             let file = settings[setting].file(world.rates, &beside, true, [WARMUP, self.duration]);
             let observed = run(&file, seed, None, &known)?;
@@ -149,7 +149,7 @@ impl Inquiry {
     fn tap(&self, world: &World, seed: u64, scratch: &Path) -> Result<Tap, Failed> {
         let place = |end: &str| scratch.join(format!("{}-{seed}.{end}", world.name));
         let (all, packets, learnt) = (place("all"), place("pcapng"), place("learnt.json"));
-        let beside = Beside::Model(&world.model, world.sessions);
+        let beside = world.beside();
         let times = [WARMUP, self.duration];
         let file = Setting::default().file(world.rates, &beside, false, times);
         let observed = run(&file, seed, Some(&all), &Traces::default())?;

@@ -208,12 +208,21 @@ pub fn all() -> Vec<(&'static str, Setting)> {
     ]
 }
 
+/// Browsers, and how many connections each keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Browsers {
+    pub clients: u32,
+    pub connections: u32,
+}
+
 /// The background beside the foreground.
 #[derive(Clone, Debug)]
 pub enum Beside<'a> {
     Nobody,
     /// A model, by name or path, and its sessions.
     Model(&'a str, f64),
+    /// Browsers that load this HAR file over kept connections.
+    Pages(&'a str, Browsers),
     /// A packet file.
     Replay(&'a str),
     /// Poisson packets of these rates, bits per second, up and down.
@@ -271,6 +280,18 @@ kind = "{kind}"
                 text,
                 "kind = \"learnt\"\nmodel = \"{model}\"\nsessions = {}\ntcp = {{ congestion = \"{of_background}\" }}\n",
                 sessions * load
+            ),
+            Beside::Pages(
+                page,
+                Browsers {
+                    clients,
+                    connections,
+                },
+            ) => writeln!(
+                text,
+                "kind = \"page\"\npage = \"{page}\"\nkeep = true\nthink = \"4s\"\nclients = {}\n\
+                 connections = {connections}\ntcp = {{ congestion = \"{of_background}\" }}",
+                (f64::from(*clients) * load).round().max(1.0)
             ),
             Beside::Replay(trace) => write!(
                 text,

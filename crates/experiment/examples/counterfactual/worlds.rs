@@ -10,6 +10,8 @@ use swell_traffic::{
     Provenance, Run, Session, Totals, Turn, Wire,
 };
 
+use crate::changes::{Beside, Browsers};
+
 /// Why something could not be run.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
@@ -20,18 +22,32 @@ pub struct World {
     /// A bundled model's name, or the file in which a made one is.
     pub model: String,
     pub sessions: f64,
+    /// If there are any, the background is these, and `model` the page that they load.
+    pub browsers: Option<Browsers>,
     /// Of the link in which it is tapped, up and down, Mbit/s.
     pub rates: [f64; 2],
 }
 
+impl World {
+    /// The background.
+    pub fn beside(&self) -> Beside<'_> {
+        match self.browsers {
+            Some(browsers) => Beside::Pages(&self.model, browsers),
+            None => Beside::Model(&self.model, self.sessions),
+        }
+    }
+}
+
 /// Names of all worlds.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 8] = [
     "access-link",
     "isi-2pm",
     "quic-video",
     "udp-video",
     "kept-and-long",
     "users",
+    "pages",
+    "articles",
 ];
 
 /// The world of this name; what is made up for it is written into `scratch`.
@@ -51,16 +67,50 @@ pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
         "udp-video" => (made(video(name, stream))?, 1.0, [10.0, 10.0]),
         "kept-and-long" => (made(kept_and_long())?, 1.0, [10.0, 10.0]),
         "users" => (made(users())?, 1.0, [10.0, 10.0]),
+        "pages" => {
+            let file = scratch.join("page.har");
+            std::fs::write(&file, page())?;
+            (file.display().to_string(), 1.0, [10.0, 10.0])
+        }
+        "articles" => ("article".to_owned(), 1.0, [10.0, 10.0]),
         _ => {
             return Err(format!("no world is called `{name}`; one of {}", NAMES.join(", ")).into());
         }
     };
+    let browsers = match name {
+        "pages" => Some((12, 2)),
+        "articles" => Some((3, 6)),
+        _ => None,
+    };
     Ok(World {
+        browsers: browsers.map(|(clients, connections)| Browsers {
+            clients,
+            connections,
+        }),
         name,
         model,
         sessions,
         rates,
     })
+}
+
+/// A page of 300 kB: HTML, and six objects that it names.
+fn page() -> String {
+    let sizes = [40_000, 80_000, 60_000, 50_000, 40_000, 20_000, 10_000];
+    let entries: Vec<String> = (sizes.iter().enumerate())
+        .map(|(i, size)| {
+            let (after, by) = match i {
+                0 => (0, ""),
+                _ => (20, r#", "_initiator": {"url": "https://a/0"}"#),
+            };
+            format!(
+                r#"{{"startedDateTime": "2024-01-01T00:00:00.{after:03}Z", "time": 10,
+                "request": {{"url": "https://a/{i}", "headersSize": 400, "bodySize": 0}},
+                "response": {{"_transferSize": {size}}}{by}}}"#
+            )
+        })
+        .collect();
+    format!(r#"{{"log": {{"entries": [{}]}}}}"#, entries.join(","))
 }
 
 /// The factor on the sessions of a bundled model for `mbit` Mbit/s down.
@@ -121,6 +171,7 @@ fn connection(server: u32, exchange: Exchange) -> Connection {
             ..Wire::default()
         },
         writes: Default::default(),
+        waits: Vec::new(),
         left_censored: false,
         right_censored: false,
         overlap: None,

@@ -85,6 +85,7 @@ pub(super) fn world() -> Model {
                         ends: [end; 2],
                     },
                     writes: Default::default(),
+                    waits: Vec::new(),
                     left_censored: false,
                     right_censored: false,
                     overlap: None,

@@ -377,6 +377,7 @@ impl Town {
                     server_window,
                     wire: Wire::default(),
                     writes: Default::default(),
+                    waits: Vec::new(),
                     left_censored: false,
                     right_censored: false,
                     overlap: None,

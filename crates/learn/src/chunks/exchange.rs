@@ -1,12 +1,20 @@
 //! Converts chunks to the model's exchanges.
 
 use swell_base::{Bytes, Dur, Rate};
-use swell_traffic::{Exchange, Turn, Unit, Write};
+use swell_traffic::{Exchange, Turn, UNASKED, Unit, Write};
 
 use super::{Begins, Chunk, Chunks};
 
 /// Shorter pauses between the handshake and the first request are caused by the host's scheduling.
 const OPENING_PAUSE: Dur = Dur::from_millis(1);
+
+/// When a turn with a request was under way, at the tap, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) turn: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
 
 impl Chunks {
     /// The exchange, and where writes begin inside the units of turns. Pauses are as the tap saw them;
@@ -38,6 +46,51 @@ impl Chunks {
             }
         }
         units
+    }
+
+    /// When something was under way: from the first byte of each request to the last byte of its answer. The first
+    /// begins with the connection, at `start`. Empty where both ends sent at once.
+    pub(crate) fn spans(&self, start: u64, opened: u64) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        if self.concurrent {
+            return spans;
+        }
+        let mut turns = 0;
+        let mut last = (opened, None);
+        // Data that nobody asked for and nobody waits for.
+        let mut unasked = false;
+        for c in &self.list {
+            let pause = c.first.saturating_sub(last.0);
+            let continues = last.1 == Some(c.down) && c.begins != Begins::Unit;
+            let answers = c.down && last.1 == Some(false);
+            if !continues && !answers {
+                let waited = last.1.is_none() && !c.down && pause >= OPENING_PAUSE.as_nanos();
+                if waited {
+                    turns += 1;
+                }
+                if turns > 0 && spans.is_empty() {
+                    spans.push(Span {
+                        turn: 0,
+                        first: start,
+                        last: opened,
+                    });
+                }
+                unasked = c.down && last.1.is_some() && pause > UNASKED.as_nanos();
+                if !c.down || turns == 0 {
+                    spans.push(Span {
+                        turn: turns,
+                        first: if turns == 0 { start } else { c.first },
+                        last: c.last,
+                    });
+                }
+                turns += 1;
+            }
+            if let Some(span) = spans.last_mut().filter(|_| !unasked) {
+                span.last = span.last.max(c.last);
+            }
+            last = (c.last, Some(c.down));
+        }
+        spans
     }
 
     fn turns(&self, opened: u64) -> Vec<Turn> {

@@ -36,6 +36,7 @@ impl Trace {
             server_window: 0,
             wire: swell_traffic::Wire::default(),
             writes: Default::default(),
+            waits: Vec::new(),
             left_censored: false,
             right_censored: false,
             overlap: None,

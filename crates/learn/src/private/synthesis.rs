@@ -344,6 +344,7 @@ impl Made<'_> {
             server_window: 0,
             wire: Wire::default(),
             writes: Default::default(),
+            waits: Vec::new(),
             left_censored: false,
             right_censored: false,
             overlap: None,

@@ -103,6 +103,7 @@ mod tests {
             server_window: 0,
             wire: Wire::default(),
             writes: Default::default(),
+            waits: Vec::new(),
             left_censored: false,
             right_censored: false,
             overlap: None,

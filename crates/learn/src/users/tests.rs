@@ -28,6 +28,7 @@ fn kept(id: usize) -> Connection {
         server_window: 0,
         wire: swell_traffic::Wire::default(),
         writes: Default::default(),
+        waits: Vec::new(),
         left_censored: false,
         right_censored: false,
         overlap: Some([1, 1]),

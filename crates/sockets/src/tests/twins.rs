@@ -351,6 +351,7 @@ fn model() -> Model {
         server_window: 0,
         wire: Wire::default(),
         writes: Default::default(),
+        waits: Vec::new(),
         left_censored: false,
         right_censored: false,
         overlap: None,

@@ -7,7 +7,7 @@ use swell_base::{Dur, Rate, Warning};
 use super::{FORMAT, MAX_BYTES, ModelError, OLDEST, VERSION};
 use crate::model::{
     Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
-    Turn, Unit, Wire, WireEnd, Write,
+    Turn, Unit, Wait, Wire, WireEnd, Write,
 };
 
 use crate::{Datagrams, Run};
@@ -150,6 +150,8 @@ struct FileConnection {
     ends: [FileEnd; 2],
     #[serde(default)]
     writes: [Vec<(u64, Micros)>; 2],
+    #[serde(default)]
+    waits: Vec<(u32, u32, Micros)>,
     censored: Option<Censored>,
     overlap: Option<[u32; 2]>,
     turns: Option<Vec<(u64, Micros, u64, Micros)>>,
@@ -393,6 +395,15 @@ impl FileConnection {
                     .map(|(after, gap)| Write { after, gap: gap.0 })
                     .collect()
             }),
+            waits: self
+                .waits
+                .into_iter()
+                .map(|(turn, page, pause)| Wait {
+                    turn,
+                    page,
+                    pause: pause.0,
+                })
+                .collect(),
             left_censored,
             right_censored,
             overlap: self.overlap,

@@ -112,6 +112,16 @@ fn errors_say_where_and_why() {
             "connections[0]: `overlap` is [2, 0]",
         ),
         (
+            "\"turns\":[[300",
+            "\"waits\":[[1,0,0]],\"turns\":[[300",
+            "connections[0]: `waits` must begin with turn 0",
+        ),
+        (
+            "\"turns\":[[300",
+            "\"waits\":[[0,0,0],[9,1,0]],\"turns\":[[300",
+            "connections[0]: `waits` names a turn beyond",
+        ),
+        (
             "\"class\":1",
             "\"class\":3",
             "sessions[1].class: 3 is not an index into `classes`, which has 3",

@@ -194,6 +194,13 @@ fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
         })?;
         out.push(']');
     }
+    if !c.waits.is_empty() {
+        out.push_str(",\"waits\":[");
+        comma(out, &c.waits, |out, w| {
+            write!(out, "[{},{},{}]", w.turn, w.page, micros(w.pause))
+        })?;
+        out.push(']');
+    }
     match (c.left_censored, c.right_censored) {
         (false, false) => {}
         (true, false) => out.push_str(",\"censored\":\"left\""),

@@ -414,3 +414,21 @@ fn what_goes_on_beside_later_groups_is_entered_too() {
     assert_eq!(at(10)[0].group, 2);
     assert!(at(21).is_empty());
 }
+
+/// Turns that have not begun still wait for other connections; the one that is next does not.
+#[test]
+fn later_turns_still_wait_for_other_connections() {
+    let wait = |turn, page| Wait {
+        turn,
+        page,
+        pause: Dur::from_secs(1),
+    };
+    let waits = [wait(0, 1), wait(2, 3), wait(4, 5), wait(5, 7)];
+    let left = |left| cut_waits(&waits, 6, left);
+    // Turn 2 is under way: it is the first of four.
+    assert_eq!(left(4), [Wait::default(), wait(2, 5), wait(3, 7)]);
+    // The pause before turn 2 is a turn of its own.
+    assert_eq!(left(5), [Wait::default(), wait(3, 5), wait(4, 7)]);
+    assert_eq!(left(1), [Wait::default()]);
+    assert!(cut_waits(&[], 6, 3).is_empty());
+}

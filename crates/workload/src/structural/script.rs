@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Time};
-use swell_traffic::{Connection, Cursor, Exchange, Model, Unit};
+use swell_traffic::{Connection, Cursor, Exchange, Model, UNASKED, Unit};
 
 use crate::End;
 
@@ -26,6 +26,8 @@ pub(super) enum Step {
     Datagram(End, u32),
     /// Call [`Script::timer`] with this token after this long.
     Wait(Dur, u8),
+    /// Call [`Script::timer`] for the next turn this long after the start of the busy period of this number.
+    Await(u32, Dur),
     Finished,
 }
 
@@ -55,6 +57,8 @@ pub(super) struct Script {
     /// Number of complete units received from the other end, and their bytes, by receiving end.
     heard: [(u32, u64); 2],
     state: State,
+    /// Whether the server is in a long pause before data that nobody asked for.
+    resting: bool,
     /// Datagrams sent, including SYNs.
     sent: u64,
     /// Condition for the session's next group: bytes at the client and at the server of a TCP connection, or
@@ -86,7 +90,7 @@ enum State {
 }
 
 const ANSWER: u8 = 0;
-const NEXT_TURN: u8 = 1;
+pub(super) const NEXT_TURN: u8 = 1;
 const CHUNK_UP: u8 = 2;
 const CHUNK_DOWN: u8 = 3;
 const PACKET: u8 = 4;
@@ -121,6 +125,7 @@ impl Script {
             pausing: [false; 2],
             heard: [(0, 0); 2],
             state: State::Idle,
+            resting: false,
             packet: None,
             cursor: Cursor::default(),
             sent: 0,
@@ -141,6 +146,16 @@ impl Script {
             Some(Awaited::Bytes(bytes)) => (0..2).all(|i| self.received[i] >= bytes[i]),
             Some(Awaited::Sent(datagrams)) => self.sent >= datagrams,
         }
+    }
+
+    /// Whether it takes part in the busy periods of its session.
+    pub fn has_waits(&self) -> bool {
+        !connection(&self.model, self.place).waits.is_empty()
+    }
+
+    /// Whether the server is in a long pause before data that nobody asked for. Nobody waits for these.
+    pub fn resting(&self) -> bool {
+        self.resting
     }
 
     pub fn is_tcp(&self) -> bool {
@@ -184,6 +199,7 @@ impl Script {
                 self.write_some(End::Server, steps);
             }
             (Exchange::Sequential(turns), ANSWER) => {
+                self.resting = false;
                 let Some(turn) = turns.get(self.next[0] as usize) else {
                     return;
                 };
@@ -251,15 +267,14 @@ impl Script {
                     .unwrap_or_default();
                 match end {
                     // A request without a response: the client continues.
-                    End::Client => {
-                        steps.push(Step::Wait(turn.client_think - waited, NEXT_TURN));
-                    }
+                    End::Client => self.pause_client(turn.client_think - waited, steps),
                     // The server continues without another request.
                     End::Server => {
                         self.next[0] += 1;
                         let pause = turns
                             .get(self.next[0] as usize)
                             .map_or(Dur::ZERO, |t| turn.client_think + t.server_think);
+                        self.resting = pause > UNASKED;
                         steps.push(Step::Wait(pause - waited, ANSWER));
                     }
                 }
@@ -315,8 +330,18 @@ impl Script {
         } else if turn.request > 0 {
             self.state = State::Drain(End::Client);
         } else {
-            steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+            self.pause_client(turn.client_think, steps);
         }
+    }
+
+    /// The client pauses before the next turn, for itself or until nothing is under way on other connections.
+    fn pause_client(&self, think: Dur, steps: &mut Vec<Step>) {
+        let waits = &connection(&self.model, self.place).waits;
+        let next = waits.binary_search_by_key(&(self.next[0] + 1), |w| w.turn);
+        steps.push(match next.ok().and_then(|i| waits.get(i)) {
+            Some(wait) => Step::Await(wait.page, wait.pause),
+            None => Step::Wait(think, NEXT_TURN),
+        });
     }
 
     /// The response has arrived at the client.
@@ -330,7 +355,7 @@ impl Script {
         match (turns.get(here), turns.get(here + 1)) {
             (_, None) => steps.push(Step::Finished),
             (Some(turn), Some(next)) if next.request > 0 || next.response == 0 => {
-                steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+                self.pause_client(turn.client_think, steps);
             }
             // The server continues without another request. The ACK tells it that its data has arrived.
             _ => self.state = State::Drain(End::Server),

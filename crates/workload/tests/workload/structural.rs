@@ -6,7 +6,7 @@ use crate::common::Ideal;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Lasting, Load, Model, Parameters, Path,
-    Provenance, Run, Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
+    Provenance, Run, Schedule, Session, Start, Totals, Turn, Unit, Wait, Wire, Write,
 };
 use swell_workload::{Action, End, FlowRecord, Record, Structural, Workload as _};
 
@@ -22,6 +22,7 @@ fn connection(gap: Dur, exchange: Exchange) -> Connection {
         server_window: 0,
         wire: Wire::default(),
         writes: Default::default(),
+        waits: Vec::new(),
         left_censored: false,
         right_censored: false,
         overlap: None,
@@ -203,6 +204,68 @@ fn groups_wait_for_the_last_connection_and_the_user() {
     // The second connection finishes at 1005 + 40, and the user thinks for 4 s.
     assert_eq!(opened, [1000, 1005, 5045]);
     assert_eq!(flows.len(), 3);
+}
+
+/// Two kept connections of one user: `longer` is how long the second one's first answer takes beyond the first one's.
+fn kept(longer: u64) -> Vec<Connection> {
+    let wait = |turn, page, pause| Wait {
+        turn,
+        page,
+        pause: MS * pause,
+    };
+    let exchange =
+        |first| Exchange::Sequential(vec![turn(100, first, 1000, 300), turn(200, 0, 2000, 0)]);
+    let mut html = connection(Dur::ZERO, exchange(0));
+    html.waits = vec![wait(0, 0, 0), wait(1, 1, 500)];
+    let mut object = connection(Dur::ZERO, exchange(longer));
+    object.waits = vec![wait(0, 0, 0), wait(1, 1, 510)];
+    let mut late = connection(MS * 77, Exchange::Sequential(vec![turn(300, 0, 3000, 0)]));
+    late.waits = vec![wait(0, 2, 5)];
+    vec![html, object, late]
+}
+
+fn one_group(connections: Vec<Connection>) -> Vec<Group> {
+    vec![Group {
+        think: Dur::ZERO,
+        connections,
+    }]
+}
+
+#[test]
+fn connections_of_a_user_wait_for_each_other() {
+    for longer in [0, 2_000] {
+        let (flows, log) = play(one_group(kept(longer)));
+        assert_eq!(flows.len(), 3);
+        // The first answers are there at 1040, and at 1040 + `longer`. The pauses count from the later. The third
+        // connection is opened 5 ms after the last answer, and asks 20 ms later.
+        let quiet = 1040 + longer;
+        let asked: Vec<u64> = (sends(&log).iter())
+            .filter(|s| [200, 300].contains(&s.1))
+            .map(|s| s.0)
+            .collect();
+        assert_eq!(asked, [quiet + 500, quiet + 510, quiet + 530 + 25]);
+    }
+}
+
+/// What waits at the end of the last group is played, too.
+#[test]
+fn a_connection_that_waits_outlasts_the_groups() {
+    let mut connections = kept(2_000);
+    connections.truncate(2);
+    for c in &mut connections {
+        c.overlap = Some([1, 1]);
+    }
+    let mut groups = one_group(connections);
+    groups.push(Group {
+        think: MS * 10,
+        connections: vec![connection(
+            Dur::ZERO,
+            Exchange::Sequential(vec![turn(9, 0, 9, 0)]),
+        )],
+    });
+    let (flows, log) = play(groups);
+    assert_eq!(flows.len(), 3);
+    assert_eq!(sends(&log).iter().filter(|s| s.1 == 2000).count(), 2);
 }
 
 /// A heartbeat each minute keeps a connection open, while the user continues in parallel.

@@ -4,7 +4,7 @@ use swell_base::Dur;
 
 use super::ModelError;
 use crate::thin::MOST_WEIGHT;
-use crate::{Connection, Exchange, Model, Path, Run, Unit};
+use crate::{Connection, Exchange, Model, Path, Run, Unit, Wait};
 
 pub(super) fn connection_path(session: usize, group: usize, connection: usize) -> String {
     format!("sessions[{session}].groups[{group}].connections[{connection}]")
@@ -93,6 +93,7 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
     if c.writes.iter().flatten().any(|w| w.after == 0) {
         return Err("`writes` names an empty write".into());
     }
+    waits(c)?;
     let units = c.exchange.units();
     if let Some(overlap) = c.overlap
         && (0..2).any(|i| overlap[i] as usize > units[i])
@@ -123,6 +124,32 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
         _ if udp => return Err("a TCP exchange in a UDP class".into()),
         Exchange::Concurrent { up, down } => chains(up, down)?,
         Exchange::Attempt { .. } => {}
+    }
+    Ok(())
+}
+
+fn waits(c: &Connection) -> Result<(), String> {
+    let Some(first) = c.waits.first() else {
+        return Ok(());
+    };
+    let Exchange::Sequential(turns) = &c.exchange else {
+        return Err("`waits` without `turns`".into());
+    };
+    if first.turn != 0 {
+        return Err("`waits` must begin with turn 0, the opening".into());
+    }
+    if c.waits
+        .iter()
+        .any(|w| w.turn as usize >= turns.len().max(1))
+    {
+        return Err(format!(
+            "`waits` names a turn beyond the {} there are",
+            turns.len()
+        ));
+    }
+    let ordered = |a: &[Wait]| a[0].turn < a[1].turn && a[0].page <= a[1].page;
+    if !c.waits.windows(2).all(ordered) {
+        return Err("`waits` must be in the order of turns and periods".into());
     }
     Ok(())
 }

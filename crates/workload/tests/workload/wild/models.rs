@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swell_base::Dur;
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Knobs, Load, Model, Network, Parameters, Path,
-    Provenance, Run, Schedule, Session, Totals, Turn, Unit, Wire, Write,
+    Provenance, Run, Schedule, Session, Totals, Turn, Unit, Wait, Wire, Write,
 };
 use swell_workload::{Record, Structural};
 
@@ -111,11 +111,35 @@ fn exchange(b: &mut Bytes<'_>, udp: bool) -> Exchange {
     }
 }
 
+/// Turns that wait for other connections, in any order that a file may have.
+fn waits(b: &mut Bytes<'_>, exchange: &Exchange) -> Vec<Wait> {
+    let Exchange::Sequential(turns) = exchange else {
+        return Vec::new();
+    };
+    if b.below(2) == 0 {
+        return Vec::new();
+    }
+    let mut page = u32::from(b.below(3));
+    let mut waits = Vec::new();
+    for turn in 0..turns.len().max(1) as u32 {
+        if turn == 0 || b.below(2) == 1 {
+            let pause = b.pause();
+            waits.push(Wait { turn, page, pause });
+        }
+        page += u32::from(b.below(3));
+    }
+    waits
+}
+
 fn connection(b: &mut Bytes<'_>, udp: bool) -> Connection {
     let gap = b.pause();
     let exchange = exchange(b, udp);
     let units = exchange.units();
     let overlap = (b.below(3) == 0).then(|| units.map(|n| u32::from(b.next()) % (n as u32 + 1)));
+    let waits = match udp {
+        true => Vec::new(),
+        false => waits(b, &exchange),
+    };
     let mut write = || Write {
         after: 1 + u64::from(b.next()) * 300,
         gap: b.pause(),
@@ -132,6 +156,7 @@ fn connection(b: &mut Bytes<'_>, udp: bool) -> Connection {
         server_window: u32::from(b.next()) * 500,
         wire: Wire::default(),
         writes,
+        waits,
         left_censored: false,
         right_censored: false,
         overlap,
