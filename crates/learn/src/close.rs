@@ -70,7 +70,7 @@ impl Learner {
         let (hosts, place) = (s.hosts, s.place.take());
         let ipv6 = s.key.ipv6();
         let mut last = s.last;
-        let mut talk = Talk::default();
+        let mut own = Talk::default();
         let connection = match state {
             State::Asked(a) => {
                 last = a.at;
@@ -80,7 +80,7 @@ impl Learner {
             State::Tcp(t) => {
                 last = t.last_active();
                 self.granted -= t.chunks.granted();
-                talk = Talk {
+                own = Talk {
                     spans: t.chunks.spans(t.start, t.ready()),
                     rtt: t.rtt[1].unwrap_or(0),
                     opens: !t.left_censored(),
@@ -147,7 +147,7 @@ impl Learner {
             State::Closed(_) | State::Free => return,
         };
         if let Some(place) = place {
-            self.users.talked(place, talk);
+            self.users.talked(place, own);
             let thinner = &mut self.thinner;
             self.users.end(place, connection, last, &mut |session| {
                 thinner.push(session)

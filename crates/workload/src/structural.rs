@@ -1,5 +1,6 @@
 //! A background: the users, sessions and exchanges of a learnt traffic model.
 
+mod lasting;
 mod periods;
 mod script;
 
@@ -183,15 +184,6 @@ impl Structural {
         }
     }
 
-    /// Begins lasting sessions that have not been entered.
-    fn stay(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let due = self.lasts.iter().filter(|(_, chain)| chain.playing == 0);
-        let due: Vec<(u32, u32)> = due.map(|(&key, _)| key).collect();
-        for (session, copy) in due {
-            self.succeed(session, copy, now, now, actions);
-        }
-    }
-
     fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
         let Some(&Start { session, copy, .. }) = self.starts.get(self.next_start) else {
             return;
@@ -237,9 +229,8 @@ impl Structural {
             OPEN => self.open(index, now, actions),
             _ => {
                 let what = (token >> 48) as u8;
-                let begins =
-                    |live: &Box<Live>| what == script::NEXT_TURN && live.script.has_waits();
-                if self.flows.get(index).is_some_and(begins) {
+                let waits = self.flows.get(index).map(|live| live.script.has_waits());
+                if what == script::NEXT_TURN && waits == Some(true) {
                     self.busy(Conn(index), true);
                 }
                 self.play(Conn(index), now, actions, |script, steps| {
@@ -309,48 +300,6 @@ impl Structural {
                 self.end_visit(v, session, now, actions);
             }
         }
-    }
-
-    fn end_visit(&mut self, v: u32, session: u32, now: Time, actions: &mut Vec<Action>) {
-        let copy = self.visits.remove(v).map(|ended| ended.copy);
-        let lasting = self.lasting.get(session as usize).copied().flatten();
-        if let (Some(lasting), Some(copy)) = (lasting, copy) {
-            self.succeed(session, copy, now, now + lasting.rest, actions);
-        }
-    }
-
-    /// A connection of `visit` is over.
-    fn over(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
-        let Some(visit) = self.visits.get_mut(v) else {
-            return;
-        };
-        visit.unfinished = visit.unfinished.saturating_sub(1);
-        if visit.ending && visit.unfinished == 0 {
-            let session = visit.session;
-            self.end_visit(v, session, now, actions);
-        }
-    }
-
-    /// A copy of a lasting session has ended: the next begins when it is due, but not before `free`.
-    fn succeed(
-        &mut self,
-        session: u32,
-        copy: u32,
-        now: Time,
-        free: Time,
-        actions: &mut Vec<Action>,
-    ) {
-        let lasting = self.lasting.get(session as usize).copied().flatten();
-        let (Some(chain), Some(lasting)) = (self.lasts.get_mut(&(session, copy)), lasting) else {
-            return;
-        };
-        chain.playing = chain.playing.saturating_sub(1);
-        if chain.playing > 0 {
-            return;
-        }
-        let at = chain.next.max(free);
-        (chain.playing, chain.next) = (1, at + lasting.cycle);
-        self.visit(session, copy, at.since(now), actions);
     }
 
     fn open(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
@@ -456,12 +405,9 @@ impl Structural {
                     actions.push(Action::Timer(pause, token));
                 }
                 Step::Await(page, pause) => {
-                    let due = match self.flows.get(conn.0) {
-                        Some(live) => {
-                            self.wait(live.visit, (page, pause), Waiting::Turn(conn), now)
-                        }
-                        None => None,
-                    };
+                    let visit = self.flows.get(conn.0).map(|own| own.visit);
+                    let due =
+                        visit.and_then(|v| self.wait(v, (page, pause), Waiting::Turn(conn), now));
                     match due {
                         Some(due) => actions.push(next_turn(conn, due)),
                         None => self.busy(conn, false),
@@ -471,9 +417,9 @@ impl Structural {
                 Step::Finished => self.finished(conn, now, actions),
             }
         }
-        if let Some(live) = self.flows.get(conn.0) {
-            let (v, rests) = (live.visit, live.script.resting());
-            if live.busy && rests {
+        if let Some(own) = self.flows.get(conn.0) {
+            let (v, rests) = (own.visit, own.script.resting());
+            if own.busy && rests {
                 self.busy(conn, false);
                 waits = true;
             }
@@ -516,11 +462,9 @@ impl Structural {
             return;
         }
         let v = live.visit;
+        let is_tcp = live.script.is_tcp();
         self.busy(conn, false);
-        let Some(live) = self.flows.get(conn.0) else {
-            return;
-        };
-        if live.script.is_tcp() {
+        if is_tcp {
             actions.push(Action::Ask(conn));
             actions.push(Action::Close(conn, End::Client));
             self.pass(conn, now, actions);

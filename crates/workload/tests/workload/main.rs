@@ -1,6 +1,7 @@
 //! Tests of workloads over an ideal network.
 
 mod common;
+mod lasting;
 mod page;
 mod structural;
 mod swarm;
