@@ -93,8 +93,8 @@ impl Emulation {
                 None => [clock.now(); 2].into(),
             };
             let at = at.max(self.world.now()).max(last.unwrap_or(Time::ZERO));
-            for staged in &mut self.staged[before..] {
-                (staged.at, staged.arrived) = (at, arrived);
+            for packet in &mut self.staged[before..] {
+                (packet.at, packet.arrived) = (at, arrived);
             }
             last = Some(at);
             self.inside.busy = true;
