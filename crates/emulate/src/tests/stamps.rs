@@ -225,8 +225,8 @@ fn tapped(world: World, test: impl Fn(&dyn Fn(Next))) -> (EmulationResult, Vec<T
         .start()
         .unwrap();
     std::thread::sleep(Duration::from_millis(30));
-    test(&|next| {
-        order.send(next).unwrap();
+    test(&|what| {
+        order.send(what).unwrap();
         theirs.send(&[0]).unwrap();
         std::thread::sleep(Duration::from_millis(60));
     });
