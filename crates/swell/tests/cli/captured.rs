@@ -1,5 +1,7 @@
 //! Files of `swell under --pcap`, as others read them.
 
+#![expect(clippy::print_stdout, reason = "says why a test skips something")]
+
 use std::collections::BTreeMap;
 use std::process::Command;
 
