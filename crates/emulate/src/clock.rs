@@ -7,6 +7,12 @@ use swell_host::clock::{epoch, monotonic};
 /// buffer.
 const OLDEST: u64 = 1_000_000_000;
 
+/// How close together both clocks must be read. If the thread lost its processor in between, the stamp would seem
+/// later or earlier by as long.
+const TOGETHER: u64 = 2_000;
+/// Attempts to read them that close together.
+const ATTEMPTS: u32 = 4;
+
 /// Maps `CLOCK_MONOTONIC`, which cannot be set, to world time. In *stretched* time a second of the world takes longer
 /// than a wall-clock second: rates are divided and delays multiplied.
 #[derive(Clone, Copy, Debug)]
@@ -30,23 +36,29 @@ impl Clock {
 
     /// The world's time.
     pub fn now(&self) -> Time {
-        let gone = Dur::from_nanos(monotonic().saturating_sub(self.origin));
+        self.at(monotonic())
+    }
+
+    /// The world's time when the monotonic clock shows `nanos`.
+    fn at(&self, nanos: u64) -> Time {
+        let gone = Dur::from_nanos(nanos.saturating_sub(self.origin));
         if self.stretch > 1.0 {
             return self.start + gone.scale(1.0 / self.stretch);
         }
         self.start + gone
     }
 
-    /// Converts a recent real-time stamp, in nanoseconds since the Unix epoch, to world time. A stamp older than a
-    /// second gives the present, because the real-time clock was probably set in between.
-    pub fn stamped(&self, epoch_nanos: u64) -> Time {
-        let age = epoch().saturating_sub(epoch_nanos);
-        let now = self.now();
+    /// Converts a recent real-time stamp, in nanoseconds since the Unix epoch, to world time, not before the start of
+    /// this clock. `None` for a stamp of the future or older than a second, because the real-time clock was probably
+    /// set in between.
+    pub fn stamped(&self, epoch_nanos: u64) -> Option<Time> {
+        let (now, present) = together();
+        let age = present.checked_sub(epoch_nanos)?;
         if age > OLDEST {
-            return now;
+            return None;
         }
-        let age = Dur::from_nanos(age).scale(1.0 / self.stretch);
-        Time::ZERO + now.since(Time::ZERO).saturating_sub(age)
+        let then = now.saturating_sub(age).max(self.origin);
+        Some(self.at(then))
     }
 
     /// The wall-clock time that a span of world time takes.
@@ -56,4 +68,19 @@ impl Clock {
         }
         span
     }
+}
+
+/// The monotonic and the real-time clock, read as close together as possible.
+fn together() -> (u64, u64) {
+    let mut closest = (u64::MAX, 0, 0);
+    for _ in 0..ATTEMPTS {
+        let before = monotonic();
+        let present = epoch();
+        let apart = monotonic().saturating_sub(before);
+        closest = closest.min((apart, before + apart / 2, present));
+        if apart <= TOGETHER {
+            break;
+        }
+    }
+    (closest.1, closest.2)
 }

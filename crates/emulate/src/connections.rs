@@ -434,7 +434,8 @@ impl Connections {
         }
     }
 
-    /// The loop was stalled until `at`: packets that hosts sent before may have entered later by up to `by`.
+    /// The loop was stalled until `at`: packets that hosts sent before may have entered later by up to `by`. Or whatever
+    /// happened then may have delayed any connection by as much.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         for &index in self.live.values() {
             self.inside[index].turns.left_late(at, by);

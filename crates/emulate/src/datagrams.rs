@@ -434,6 +434,15 @@ impl Datagrams {
         });
     }
 
+    /// Lateness may have changed which packet was lost at `at`, which may have delayed an answer by up to `by`.
+    pub(crate) fn misplaced(&mut self, at: Time, by: Dur) {
+        for &index in &self.open {
+            let flow = &mut self.all[index];
+            flow.packets[1] += 1;
+            flow.turns.left_late(at, by);
+        }
+    }
+
     /// Every conversation, in the order in which they began. They are observed until `end`.
     pub fn finish(self, end: Time) -> Vec<Conversation> {
         let mut all: Vec<Conversation> = Vec::new();

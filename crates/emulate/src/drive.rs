@@ -2,6 +2,7 @@
 
 mod bridge;
 mod entrance;
+mod lift;
 mod staged;
 mod switches;
 mod wait;
@@ -15,7 +16,6 @@ use std::thread::JoinHandle;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use swell_base::{Dur, Time};
-use swell_capture::Heading;
 use swell_path::CoarseBin;
 use swell_world::{Direction, Port, PortConfig, World};
 
@@ -27,9 +27,9 @@ use super::load::{Load, Urgency, waited_for_processor};
 use super::pace::{Gathering, Oversleep};
 use super::pool::Pool;
 use super::table::Table;
-use super::tracker::{Tracked, Tracker};
+use super::tracker::Tracker;
 use super::{Counts, Host, Options, Packets, Snapshot};
-use staged::Staged;
+use staged::{DuePacket, Staged};
 use swell_host::Nic;
 use swell_host::clock::monotonic;
 use swell_host::{Late, Lateness};
@@ -62,6 +62,8 @@ pub struct Emulation {
     staged: Vec<Staged>,
     /// Buffers of processed packets, for reuse.
     spare: Vec<Vec<u8>>,
+    /// When the current turn of the loop began.
+    turn: Time,
     /// The hosts are interfaces of a bridge.
     bridge: Option<Bridging>,
 }
@@ -74,6 +76,8 @@ struct Attached {
     lost: u64,
     /// The device may have packets to read.
     ready: bool,
+    /// It had none at this time.
+    emptied: Time,
 }
 
 /// Everything that is recorded about packets.
@@ -86,8 +90,12 @@ struct Inside {
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
-    /// For each packet of the current batch: when it entered, when it was due, and its conversation.
-    due: Vec<(Time, Time, Option<Tracked>)>,
+    /// The packets of the current batch.
+    due: Vec<DuePacket>,
+    /// When a packet last entered.
+    entered_last: Time,
+    /// How many packets the links have dropped, and by when this number last rose.
+    losses: (u64, Time),
     /// Ports below this number belong to hosts with programs, the others to background hosts.
     programs: u32,
     /// Arrivals so far.
@@ -190,6 +198,7 @@ impl Emulation {
         inside.packets = options.packets.take();
         inside.tracker = Tracker::new(options.crossing);
         Ok(Emulation {
+            turn: world.now(),
             world,
             hosts: Vec::new(),
             ports: Vec::new(),
@@ -223,6 +232,7 @@ impl Emulation {
             refused: 0,
             lost: 0,
             ready: true,
+            emptied: self.world.now(),
         });
     }
 
@@ -258,13 +268,17 @@ impl Emulation {
         let mut next_snapshot = Time::ZERO;
         let end = self.options.until.unwrap_or(Time::MAX);
         let at = loop {
-            let horizon = self.take_in(clock)?;
-            let now = clock.now().min(end).min(horizon);
+            // The clock comes first. What a host sends between two reads of it is read in the next turn, and the world
+            // must not have passed its time by then.
+            let now = clock.now().min(end);
+            let horizon = self.take_in(now, clock)?;
+            let now = now.min(horizon);
             if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
                 self.happen(at);
                 look(&self.world);
             }
             self.happen(now);
+            self.count_losses();
             self.obey();
             self.leave(clock);
             if let Some(urgency) = self.load.judge(monotonic())
@@ -341,13 +355,18 @@ impl Emulation {
                 bridge.counts[place.origin].dropped += 1;
             }
             let number = place.number;
+            let lift = place.lift;
             inside.note(&Entry::Drop {
                 at: c.at,
                 number,
                 reason: c.reason,
             });
+            inside.lost(c.at, clock.outside(lift.by), lift);
             inside.pool.free(c.handle);
         });
+        if let Some(packets) = &mut self.inside.packets {
+            packets.settle();
+        }
     }
 
     /// Releases at most one batch of packets that are due, and returns how many.
@@ -364,12 +383,14 @@ impl Emulation {
                 host.refused += host.nic.flush();
             }
             let now = clock.now();
-            for &(entered, at, tracked) in &inside.due {
+            for packet in &inside.due {
+                let at = packet.at;
                 let by = now.since(at);
-                inside.lateness.add(clock.outside(by));
                 self.gathering.left(at, clock.outside(by));
-                if let Some(tracked) = tracked {
-                    inside.tracker.left_late(tracked, entered, at, by);
+                let by = by + packet.lift.delay();
+                inside.lateness.add(clock.outside(by));
+                if let Some(tracked) = packet.tracked {
+                    inside.tracker.left_late(tracked, packet.entered, at, by);
                 }
             }
         }
@@ -396,18 +417,17 @@ impl Emulation {
             let host = &mut self.hosts[self.ports[d.port.0 as usize]];
             host.refused += host.nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
-            inside.due.push((place.entered, d.at, tracked));
+            inside.due.push(DuePacket {
+                entered: place.entered,
+                at: d.at,
+                lift: place.lift,
+                tracked,
+            });
             if let Some(packets) = &mut inside.packets
                 && d.port.0 < inside.programs
             {
-                let parts = [&place.bytes[..], &[]];
-                packets.add(
-                    d.at,
-                    d.port.0 as usize,
-                    Heading::Inbound,
-                    parts,
-                    place.checksum,
-                );
+                let ends = [place.origin, d.port.0 as usize];
+                packets.left(d.at, ends, &place.bytes, place.checksum);
             }
             let number = place.number;
             inside.note(&Entry::Departure {

@@ -1,6 +1,6 @@
 //! The bytes of the packets that are inside the world.
 
-use swell_base::Time;
+use swell_base::{Dur, Time};
 use swell_host::{Checksum, IpPacket};
 
 /// Packets by handle. Freed slots are reused.
@@ -8,6 +8,26 @@ use swell_host::{Checksum, IpPacket};
 pub(crate) struct Pool {
     places: Vec<StoredPacket>,
     free: Vec<u32>,
+}
+
+/// A packet that was read after the world's time had passed its arrival enters late, at the world's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lift {
+    /// How much later than it arrived.
+    pub by: Dur,
+    /// Meanwhile a packet reached or left a queue, so this one may have another place there, or another fate.
+    pub overtaken: bool,
+}
+
+impl Lift {
+    /// How much later it can leave because of that. What stands before it in addition has come while it was missing.
+    /// On a loaded link this takes about as long to send.
+    pub fn delay(self) -> Dur {
+        match self.overtaken {
+            true => self.by * 2,
+            false => self.by,
+        }
+    }
 }
 
 /// A packet with its bytes.
@@ -19,6 +39,8 @@ pub(crate) struct StoredPacket {
     pub number: u64,
     /// When it arrived.
     pub entered: Time,
+    /// How much later than it arrived it entered.
+    pub lift: Lift,
     /// The number of the host that sent it.
     pub origin: usize,
 }
@@ -38,6 +60,7 @@ impl Pool {
         place.number = number;
         place.entered = entered;
         place.origin = origin;
+        place.lift = Lift::default();
         u64::from(handle)
     }
 

@@ -7,11 +7,15 @@ use super::control::OpenFlow;
 use super::datagrams::{Conversation, Datagrams};
 use super::ip::{Header, TCP};
 
+/// The shortest retransmission timeout of Linux (`TCP_RTO_MIN`). Most losses are repaired sooner.
+const RETRANSMISSION: Dur = Dur::from_millis(200);
+
 /// Follows all packets of the programs.
 #[derive(Debug, Default)]
 pub struct Tracker {
     connections: Connections,
     datagrams: Datagrams,
+    crossing: Dur,
 }
 
 /// What a packet belongs to.
@@ -42,11 +46,13 @@ impl Tracker {
         Tracker {
             connections: Connections::new(crossing),
             datagrams: Datagrams::new(crossing),
+            crossing,
         }
     }
 
     /// Changes the shortest time in which a packet crosses the network.
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
+        self.crossing = crossing;
         self.connections.crosses_in(crossing);
         self.datagrams.crosses_in(crossing);
     }
@@ -100,6 +106,14 @@ impl Tracker {
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         self.connections.stalled(at, by);
         self.datagrams.stalled(at, by);
+    }
+
+    /// Lateness may have changed which packet was lost at `at`. It may belong to any conversation.
+    pub(crate) fn misplaced(&mut self, at: Time) {
+        // A loss more or less delays the end by a retransmission timeout and the round trip of what is sent again.
+        let by = RETRANSMISSION + self.crossing * 2;
+        self.connections.stalled(at, by);
+        self.datagrams.misplaced(at, by);
     }
 
     /// All conversations, observed until `end`.

@@ -56,7 +56,7 @@ pub(crate) struct BridgeArgs {
     /// End after so long. Default: a day, the warm-up included.
     #[arg(long, value_name = "TIME")]
     pub duration: Option<swell_base::Dur>,
-    /// Write the IP packets that cross, as both ends see them, to a pcapng file.
+    /// Write the IP packets that cross to a pcapng file, as a capture at the first interface shows them.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     #[command(flatten)]

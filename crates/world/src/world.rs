@@ -54,6 +54,7 @@ pub struct World {
     delays: Vec<Option<Box<Delays>>>,
     pub(crate) ports: Ports,
     hops: u64,
+    last_event: Time,
 }
 
 impl World {
@@ -82,6 +83,11 @@ impl World {
         self.links.now
     }
 
+    /// When the latest event happened: since then, no packet has reached or left a queue.
+    pub fn last_event(&self) -> Time {
+        self.last_event
+    }
+
     /// When the next event is due.
     pub fn poll_at(&self) -> Option<Time> {
         self.links.next_at()
@@ -104,7 +110,11 @@ impl World {
     /// included. `advance` lacks this property, because it touches links. So the replay of a journal uses this
     /// method.
     pub fn happen(&mut self, until: Time) {
+        let before = self.links.now;
         self.run(until);
+        if self.links.now > before {
+            self.last_event = self.links.now;
+        }
         self.links.now = self.links.now.max(until);
     }
 

@@ -147,7 +147,12 @@ impl Bridge<'_> {
         // Nobody analyses a bridge's traffic by millisecond, and it may stand for weeks.
         world.meter(Dur::from_secs(1), Dur::from_secs(3_600));
         let begin = world.now();
-        let names: Vec<&str> = self.interfaces.iter().map(|i| &*i.name).collect();
+        let first = self.layout.interfaces.first();
+        let nodes = self.layout.interfaces.iter();
+        let names = self.interfaces.iter().zip(nodes);
+        let names: Vec<(&str, bool)> = names
+            .map(|(i, node)| (&*i.name, Some(node) == first))
+            .collect();
         let packets = self.settings.packets.as_ref();
         let packets = packets.map(|path| Packets::create(path, &names, begin));
         let (tell, told) = std::sync::mpsc::channel();

@@ -80,8 +80,6 @@ pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 /// The port of every host at an end of the path, in the order of [`everybody`].
 pub(super) fn ports(foreground: &dyn Plays, path: PathId) -> Vec<PortConfig> {
     let delay = foreground.delay();
-    let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
-    let peers = peers.iter().map(|p| p.side == Side::Right);
     let port = |right| PortConfig {
         right,
         access: Access {
@@ -91,7 +89,14 @@ pub(super) fn ports(foreground: &dyn Plays, path: PathId) -> Vec<PortConfig> {
         },
         path,
     };
-    [false, true].into_iter().chain(peers).map(port).collect()
+    on_the_right(foreground).map(port).collect()
+}
+
+/// Whether each host is on the right side, in the order of [`everybody`].
+pub(super) fn on_the_right(foreground: &dyn Plays) -> impl Iterator<Item = bool> {
+    let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
+    let peers = peers.iter().map(|p| p.side == Side::Right);
+    [false, true].into_iter().chain(peers)
 }
 
 /// The values of the placeholders in commands.

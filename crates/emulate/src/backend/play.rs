@@ -14,7 +14,7 @@ use swell_world::{PathId, World};
 use super::attempt::{Done, LOOK, Play, Played, failed, least_delay, tell_namespace};
 use super::beginning::beginning;
 use super::kernel::{KernelBackground, Playing};
-use super::place::{Addresses, RunDirectory, everybody, ports};
+use super::place::{Addresses, RunDirectory, everybody, on_the_right, ports};
 use super::programs::{Programs, Server, end_together, ended_early, left_behind};
 use super::requests;
 use super::{Conditions, Input, JOURNAL, machine};
@@ -215,7 +215,10 @@ impl Play<'_> {
             .as_ref()
             .or(self.spec.packets.as_ref());
         let names = everybody(self.foreground);
-        let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        let names = names.iter().zip(on_the_right(self.foreground));
+        let names: Vec<(&str, bool)> = names
+            .map(|((name, _), right)| (name.as_str(), !right))
+            .collect();
         let packets = packets.map(|path| Packets::create(path, &names, begin));
         let options = Options {
             pace,

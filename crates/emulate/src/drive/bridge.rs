@@ -8,19 +8,18 @@ use std::collections::VecDeque;
 use std::io;
 
 use swell_base::{Dur, Rate, Time};
-use swell_capture::Heading;
 use swell_workload::Access;
 use swell_world::{Delivery, Port, PortConfig, World};
 
-use super::staged::{Arrival, Staged};
+use super::staged::{Arrival, DuePacket, Staged};
 use super::switches::{
     Bridging, Gate, GateTarget, Node, PortCounts, Route, Routing, floods, towards,
 };
 use super::{AT_ONCE, Emulation, Inside, Options};
-use crate::Packets;
 use crate::ip::{Header, set_ecn};
 use crate::journal::Entry;
 use crate::layout::Layout;
+use crate::pool::Lift;
 use crate::switch::Exits;
 use crate::table::{Table, bucket, tag};
 use swell_host::{ETHERNET, IpPacket, Nic, network};
@@ -131,7 +130,7 @@ impl Emulation {
     }
 
     /// A frame came in by an interface.
-    pub(super) fn come_in(&mut self, at: Time, packet: &Staged) {
+    pub(super) fn come_in(&mut self, at: Time, lift: Lift, packet: &Staged) {
         let Some(bridge) = &mut self.bridge else {
             return;
         };
@@ -142,14 +141,11 @@ impl Emulation {
             payload,
             checksum: packet.checksum,
         };
-        let show = |packets: &mut Option<Packets>, host, heading| {
-            if let Some(file) = packets
-                && network(header).is_some()
-            {
-                file.add(at, host, heading, [header, payload], packet.checksum);
-            }
-        };
-        show(&mut inside.packets, packet.host, Heading::Outbound);
+        if let Some(file) = &mut inside.packets
+            && network(header).is_some()
+        {
+            file.entered(at, packet.host, [header, payload], packet.checksum);
+        }
         let gate = bridge.seats[packet.host];
         let exits = bridge.exits(at, gate, header);
         let (mut local, mut crosses) = (false, false);
@@ -159,12 +155,18 @@ impl Emulation {
                     let host = &mut self.hosts[to];
                     host.refused += host.nic.write(&packet.bytes, packet.checksum);
                     bridge.counts[to].sent += 1;
-                    show(&mut inside.packets, to, Heading::Inbound);
+                    if let Some(file) = &mut inside.packets
+                        && network(header).is_some()
+                        && !local
+                    {
+                        file.left(at, [packet.host, to], &packet.bytes, packet.checksum);
+                    }
                     local = true;
                 }
                 GateTarget::Span(ports) => {
                     let origin = packet.host;
-                    inside.cross(&mut self.world, &mut self.table, at, ports, origin, &wire);
+                    let when = (at, lift);
+                    inside.cross(&mut self.world, &mut self.table, when, ports, origin, &wire);
                     crosses = true;
                 }
             }
@@ -212,6 +214,7 @@ impl Emulation {
         counts.filtered += u64::from(exits == Exits::Nowhere);
         let node = &bridge.nodes[gate.node];
         let (number, checksum, origin) = (place.number, place.checksum, place.origin);
+        let lift = place.lift;
         if bridge.chained {
             let bytes = std::mem::take(&mut place.bytes);
             let wire = IpPacket {
@@ -221,8 +224,8 @@ impl Emulation {
             };
             for way in node.ways(exits) {
                 if let GateTarget::Span(ports) = way {
-                    let now = self.world.now();
-                    inside.cross(&mut self.world, &mut self.table, now, ports, origin, &wire);
+                    let when = (self.world.now(), lift);
+                    inside.cross(&mut self.world, &mut self.table, when, ports, origin, &wire);
                 }
             }
             inside.pool.get(d.handle).bytes = bytes;
@@ -251,6 +254,7 @@ impl Emulation {
             let inside = &mut self.inside;
             let place = inside.pool.get(d.handle);
             let gate = bridge.ends[d.port.0 as usize];
+            let mut first = None;
             for way in bridge.nodes[gate.node].ways(exits) {
                 let GateTarget::Interface(to) = way else {
                     continue;
@@ -258,15 +262,21 @@ impl Emulation {
                 let host = &mut self.hosts[to];
                 host.refused += host.nic.write(&place.bytes, place.checksum);
                 bridge.counts[to].sent += 1;
-                if let Some(packets) = &mut inside.packets
-                    && network(&place.bytes).is_some()
-                {
-                    let parts = [&place.bytes[..], &[]];
-                    packets.add(d.at, to, Heading::Inbound, parts, place.checksum);
-                }
+                first.get_or_insert(to);
+            }
+            if let (Some(packets), Some(to)) = (&mut inside.packets, first)
+                && network(&place.bytes).is_some()
+            {
+                packets.left(d.at, [place.origin, to], &place.bytes, place.checksum);
             }
             inside.counts.left += 1;
-            inside.due.push((place.entered, d.at, None));
+            let due = DuePacket {
+                entered: place.entered,
+                at: d.at,
+                lift: place.lift,
+                tracked: None,
+            };
+            inside.due.push(due);
             inside.pool.free(d.handle);
         }
     }
@@ -292,7 +302,7 @@ impl Inside {
         &mut self,
         world: &mut World,
         table: &mut Table,
-        at: Time,
+        (at, lift): (Time, Lift),
         [from, to]: [Port; 2],
         origin: usize,
         wire: &IpPacket<'_>,
@@ -307,6 +317,7 @@ impl Inside {
         let whole = wire.header.len() + wire.payload.len();
         let arrival = Arrival {
             at,
+            lift,
             from,
             to,
             bucket,

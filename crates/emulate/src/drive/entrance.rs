@@ -3,7 +3,6 @@
 use std::io;
 
 use swell_base::{FlowId, Time};
-use swell_capture::Heading;
 use swell_world::{Port, World};
 
 use super::staged::{Arrival, Staged};
@@ -11,6 +10,7 @@ use super::{Emulation, Inside};
 use crate::clock::Clock;
 use crate::ip::{Header, UDP};
 use crate::journal::Entry;
+use crate::pool::Lift;
 use crate::table::{Table, bucket, tag};
 use crate::unreachable::unreachable;
 use swell_host::{Checksum, IpPacket};
@@ -23,19 +23,30 @@ const BATCH: usize = 32;
 const DISCOVERY: [u16; 4] = [5353, 5355, 1900, 3702];
 
 impl Emulation {
-    /// Injects the packets that hosts have sent, in the order of arrival. Returns the horizon, beyond which the world
-    /// must not advance. A host with more to read may have packets right after the last one that was read. So packets
-    /// of other hosts with later stamps wait for the next call.
-    pub(super) fn take_in(&mut self, clock: &Clock) -> io::Result<Time> {
-        let mut horizon = Time::MAX;
+    /// Injects the packets that hosts have sent by `now`, in the order of arrival. Returns the horizon, beyond which
+    /// the world must not advance. A host with more to read may have packets right after the last one that was read. So
+    /// packets of other hosts with later stamps wait for the next call.
+    ///
+    /// With stamps the same holds for packets that arrived after `now`: a host that was read before may have sent one
+    /// in between.
+    pub(super) fn take_in(&mut self, now: Time, clock: &Clock) -> io::Result<Time> {
+        let stamped = self.hosts.iter().all(|h| h.nic.stamps());
+        let mut horizon = if stamped { now } else { Time::MAX };
         for host in 0..self.hosts.len() {
-            if std::mem::take(&mut self.hosts[host].ready)
-                && let Some(last) = self.stage(host, clock)?
-            {
-                self.hosts[host].ready = true;
-                horizon = horizon.min(last);
+            if !std::mem::take(&mut self.hosts[host].ready) {
+                // It had nothing when the loop began to wait, after the turn before.
+                self.hosts[host].emptied = self.turn;
+                continue;
+            }
+            match self.stage(host, clock)? {
+                Some(last) => {
+                    self.hosts[host].ready = true;
+                    horizon = horizon.min(last);
+                }
+                None => self.hosts[host].emptied = now,
             }
         }
+        self.turn = now;
         self.staged.sort_by_key(|s| s.at);
         let known = self.staged.partition_point(|s| s.at <= horizon);
         for i in 0..known {
@@ -62,6 +73,7 @@ impl Emulation {
                 bytes.extend_from_slice(wire.payload);
                 staged.push(Staged {
                     at: Time::ZERO,
+                    arrived: Time::ZERO,
                     host,
                     bytes,
                     header: wire.header.len(),
@@ -73,12 +85,17 @@ impl Emulation {
             }
             // The clock is read after the packet: a time taken before the read could be earlier than the packet's
             // arrival. The arrival time is never before the world's time, because the past of the world is fixed.
-            let at = match nic.stamp() {
-                Some(stamp) => clock.stamped(stamp),
-                None => clock.now(),
+            let (stamps, stamp) = (nic.stamps(), nic.stamp());
+            let (at, arrived) = match stamp.and_then(|stamp| clock.stamped(stamp)) {
+                Some(at) => (at, at),
+                // Stalls do not count for this device. It had nothing at that time.
+                None if stamps => (clock.now(), self.hosts[host].emptied),
+                None => [clock.now(); 2].into(),
             };
             let at = at.max(self.world.now()).max(last.unwrap_or(Time::ZERO));
-            self.staged[before..].iter_mut().for_each(|s| s.at = at);
+            for packet in &mut self.staged[before..] {
+                (packet.at, packet.arrived) = (at, arrived);
+            }
             last = Some(at);
             self.inside.busy = true;
             if self.hosts[host].nic.empty() {
@@ -91,8 +108,9 @@ impl Emulation {
     fn show(&mut self, packet: &Staged) {
         let at = packet.at.max(self.world.now());
         self.happen(at);
+        let lift = self.lift(at, packet.arrived);
         if self.bridge.is_some() {
-            self.come_in(at, packet);
+            self.come_in(at, lift, packet);
             return;
         }
         let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
@@ -122,7 +140,7 @@ impl Emulation {
         while let Some(address) = self.attached.forgotten() {
             table.forget(address);
         }
-        if let Some((to, bytes, checksum)) = inside.enter(world, table, at, from, &wire) {
+        if let Some((to, bytes, checksum)) = inside.enter(world, table, (at, lift), from, &wire) {
             let host = &mut self.hosts[self.ports[to.0 as usize]];
             host.refused += host.nic.write(&bytes, checksum) + host.nic.flush();
         }
@@ -136,7 +154,7 @@ impl Inside {
         &mut self,
         world: &mut World,
         table: &mut Table,
-        at: Time,
+        (at, lift): (Time, Lift),
         from: Port,
         wire: &IpPacket<'_>,
     ) -> Option<(Port, Vec<u8>, Checksum)> {
@@ -171,6 +189,7 @@ impl Inside {
         }
         let arrival = Arrival {
             at,
+            lift,
             from,
             to,
             bucket,
@@ -179,7 +198,7 @@ impl Inside {
         };
         if observed && let Some(packets) = &mut self.packets {
             let parts = [wire.header, wire.payload];
-            packets.add(at, from.0 as usize, Heading::Outbound, parts, wire.checksum);
+            packets.entered(at, from.0 as usize, parts, wire.checksum);
         }
         self.counts.entered += 1;
         self.inject(world, (flow, back), &arrival, from.0 as usize, wire);
@@ -197,6 +216,7 @@ impl Inside {
     ) {
         let &Arrival {
             at,
+            lift,
             from,
             to,
             bucket,
@@ -212,7 +232,9 @@ impl Inside {
             ecn,
         });
         let handle = self.pool.keep(wire, self.arrivals, at, origin);
+        self.pool.get(handle).lift = lift;
         self.arrivals += 1;
+        self.entered_last = at;
         world.inject(flow, back, size, ecn, handle);
     }
 }

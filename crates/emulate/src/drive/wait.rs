@@ -43,6 +43,11 @@ impl Emulation {
         if self.hosts.iter().any(|h| h.ready) {
             return Ok(());
         }
+        if !self.staged.is_empty() {
+            // They arrived after the beginning of this turn, and so may others have.
+            self.ask_all();
+            return Ok(());
+        }
         let stamped = self.hosts.iter().all(|h| h.nic.stamps());
         let until_due = due.since(clock.now());
         let unread =
@@ -102,8 +107,9 @@ impl Emulation {
     fn back(&mut self, due: Time, stamped: bool, clock: &Clock) {
         let now = clock.now();
         let over = now.since(due);
-        // With kernel time stamps, packets still enter at their true arrival times, so a stall does not delay them.
-        // Departures are measured in any case.
+        // With kernel time stamps, packets still enter at their true arrival times, so a stall does not delay them. One
+        // that has none, or whose time the world has passed, counts by itself (`Emulation::lift`). Departures are
+        // measured in any case.
         if self.inside.lateness.back(clock.outside(over)) && !stamped {
             self.inside.tracker.stalled(now, over);
         }

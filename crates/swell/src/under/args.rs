@@ -65,7 +65,7 @@ pub(crate) struct UnderArgs {
     /// standard output, which then has nothing else.
     #[arg(long, value_name = "FILE", requires = "compare")]
     pub junit: Option<PathBuf>,
-    /// Write the program's packets, as its host and the server's see them, to a pcapng file.
+    /// Write the program's packets to a pcapng file, as a capture on its side of the network shows them.
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     pub pcap: Option<PathBuf>,
     /// Write a report.

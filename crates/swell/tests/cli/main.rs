@@ -5,6 +5,7 @@
     reason = "each step of a test looks at what its own command said"
 )]
 
+mod captured;
 mod clients;
 mod collect;
 mod compare;

@@ -71,6 +71,7 @@ impl World {
             delays: Vec::new(),
             ports: Ports::default(),
             hops: 0,
+            last_event: Time::ZERO,
         };
         let hop = |link| Hop {
             link,
@@ -171,5 +172,11 @@ impl World {
     /// If there is no such link.
     pub fn link(&self, link: usize, direction: Direction) -> Bottleneck<'_> {
         Bottleneck(self.links.queue(queue(link, direction)))
+    }
+
+    /// Packets that shared links have dropped so far, in both directions.
+    pub fn dropped(&self) -> u64 {
+        let all = (0..self.links.queues()).map(|q| self.links.queue(q).ledger());
+        all.flat_map(|ledger| ledger.dropped).sum()
     }
 }
