@@ -1,4 +1,5 @@
 """Checks that apply to every source file."""
+import ast
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -12,3 +13,34 @@ def test_files_are_short():
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
     assert len(lengths) > 100
     assert {path: n for path, n in lengths.items() if n > LINES} == {}
+
+
+def table_of_mutants():
+    """The tables of `scripts/mutants-table`, which itself needs a parser of Rust."""
+    tree = ast.parse((ROOT / "scripts/mutants-table").read_text())
+    names = {"LEARN", "TCP", "QUEUES", "STATS", "PLAYED", "MODULES"}
+    wanted = [n for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id in names]
+    found = {}
+    exec(compile(ast.Module(wanted, []), "mutants-table", "exec"), found)
+    return found["MODULES"]
+
+
+def test_every_file_of_a_module_that_decides_answers_is_in_the_table_of_mutants():
+    crates, parts = ROOT / "crates", set()
+    named = set()
+    # The row of constants takes all files, but only their constants.
+    for row, (patterns, _) in table_of_mutants().items():
+        for pattern in patterns:
+            files = list(crates.glob(pattern))
+            assert files, f"{row}: {pattern} names no file"
+            if row != "learn-constants":
+                named.update(files)
+    # A file `x.rs` split off into the folder `x`; and files beside those of a folder of which most are named.
+    for file in named:
+        parts.update(file.with_suffix("").rglob("*.rs"))
+    for folder in ("path/src/qdisc", "tcp/src/sender", "tcp/src/cc", "verdict/src"):
+        parts.update((crates / folder).rglob("*.rs"))
+    # An interface, a queue, and parts of queues: they decide nothing that the tests of the others would not notice.
+    simple = {crates / "path/src/qdisc" / f"{name}.rs" for name in ("contract", "fifo", "priority", "store")}
+    left = [f for f in parts - named - simple if f.name != "tests.rs" and "tests" not in f.parts]
+    assert not left, sorted(str(f.relative_to(crates)) for f in left)
