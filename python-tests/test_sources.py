@@ -1,6 +1,7 @@
 """Checks that apply to every source file."""
 import ast
 import pathlib
+import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("crates", "fuzz/fuzz_targets")
@@ -44,3 +45,16 @@ def test_every_file_of_a_module_that_decides_answers_is_in_the_table_of_mutants(
     simple = {crates / "path/src/qdisc" / f"{name}.rs" for name in ("contract", "fifo", "priority", "store")}
     left = [f for f in parts - named - simple if f.name != "tests.rs" and "tests" not in f.parts]
     assert not left, sorted(str(f.relative_to(crates)) for f in left)
+
+
+def test_every_exit_code_of_the_manual_is_in_the_help():
+    section = (ROOT / "docs/verdict.md").read_text().split("\n## Exit codes\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+(?: \+ N)?) \| (.*) \|$", section, re.M)
+    assert len(rows) > 10
+    # `scripts/reference --check` compares this page with what the program prints.
+    helps = (ROOT / "docs/reference/cli.md").read_text()
+    of_all = helps.split("\nExit codes: ")[1].split("\nData goes to")[0]
+    of_under = helps.split("The exit code is the\nprogram's:")[1].split("\n\n")[0]
+    codes = re.compile(r"(?<![\w+] )\b\d+(?: \+ N)?(?= )")
+    assert sorted(codes.findall(of_all)) == sorted(code for code, _ in rows)
+    assert sorted(codes.findall(of_under)) == sorted(code for code, what in rows if what.startswith("`swell under`"))
