@@ -17,6 +17,7 @@ import time
 import pytest
 
 import groundswell
+from conftest import package
 from groundswell import _experiment
 from small import LEARNT, TEXT
 
@@ -204,7 +205,7 @@ def test_a_batch_that_fails_is_tried_again_and_one_that_cannot_work_is_not(here)
 
 
 def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
-    distributed = pytest.importorskip("distributed")
+    distributed = package("distributed")
     slower = TEXT.replace('duration = "5s"', 'duration = "60s"')
     grid = {"network.delay": [f"{d}ms" for d in range(1, 9)]}
     with (
@@ -232,7 +233,7 @@ def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
 
 
 def test_jobs_of_submitit_have_the_numbers_of_this_machine(here):
-    submitit = pytest.importorskip("submitit")
+    submitit = package("submitit")
     # Its local executor starts each job as SLURM does: a separate process that reads and writes files.
     executor = submitit.AutoExecutor("log", cluster="local")
     executor.update_parameters(timeout_min=5)
@@ -245,7 +246,7 @@ def test_jobs_of_submitit_have_the_numbers_of_this_machine(here):
 
 
 def test_tasks_of_ray_have_the_numbers_of_this_machine(here, monkeypatch):
-    ray = pytest.importorskip("ray")
+    ray = package("ray")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1", object_store_memory=80_000_000)
     try:
@@ -538,7 +539,7 @@ def test_settings_called_as_results_and_of_several_kinds_have_columns(here):
 
 
 def test_numbers_of_numpy_are_numbers(here):
-    numpy = pytest.importorskip("numpy")
+    numpy = package("numpy")
     text = TEXT.replace("[[foreground]]", 'loss = {kind = "independent", p = 0.1}\n[[foreground]]')
     sweep = groundswell.sweep(text, {"network.loss.p": numpy.linspace(0.001, 0.01, 2), "run.seed": numpy.arange(1, 2)}, output="sweep")
     assert sweep.results["network.loss.p"].unique(maintain_order=True).to_list() == [0.001, 0.01]

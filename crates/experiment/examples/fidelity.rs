@@ -9,7 +9,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use swell_capture::{InOrder, Reader};
+use swell_capture::Reader;
 use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, played, regenerate};
 use swell_experiment::{Traces, bundled};
 use swell_learn::{Learner, Options};
@@ -116,10 +116,7 @@ fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
         name: file,
         ..Options::default()
     });
-    let mut reader = InOrder::new(Reader::open(trace)?);
-    while let Ok(Some(packet)) = reader.next_packet() {
-        learner.push(&packet);
-    }
+    let _as_far_as_it_goes = learner.read(Reader::open(trace)?);
     Ok((learner.finish(), None))
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::Dur;
-use swell_capture::{InOrder, Packet, Reader};
+use swell_capture::Reader;
 use swell_learn::Learner;
 
 use crate::model::AnyModel;
@@ -122,18 +122,13 @@ fn of_packets(
     let mut ended = Vec::new();
     let mut files = Merged::new(first, others, progress)?;
     while files.begin()? {
-        let mut ordered = InOrder::new(&mut files);
-        if options.packets.apart {
-            ordered = ordered.steady();
+        let pass = learner.read(&mut files);
+        if let Some(damage) = pass.damage {
+            return Err(Error::failed(damage));
         }
-        let mut packet = Packet::default();
-        while ordered.read_into(&mut packet).map_err(Error::failed)? {
-            learner.push(&packet);
-        }
-        let of_order = ordered.doubts();
         let mut read = files.ended();
         let of_files = read.iter_mut().flat_map(|f| std::mem::take(&mut f.doubts));
-        let doubts = of_files.chain(files.doubt()).chain(of_order);
+        let doubts = of_files.chain(files.doubt()).chain(pass.doubts);
         doubts.for_each(|d| learner.doubt(d));
         ended.extend(read);
     }

@@ -34,17 +34,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Options::default()
     });
     let mut reader = Reader::open(trace)?;
-    let failed = loop {
-        match reader.next_packet() {
-            Ok(Some(packet)) => learner.push(&packet),
-            Ok(None) => break None,
-            Err(e) => break Some(e),
-        }
-    };
+    let read = learner.read(&mut reader);
     let mut log = std::io::stderr().lock();
-    if let Some(e) = failed {
+    if let Some(e) = read.damage {
         writeln!(log, "stopped: {e}")?;
     }
+    let doubts = reader.counts().doubts().into_iter().chain(read.doubts);
+    doubts.for_each(|d| learner.doubt(d));
     let model = learner.finish();
     model.check()?;
     for w in &model.warnings {

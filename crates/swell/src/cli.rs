@@ -23,7 +23,7 @@ pub(crate) use size::Size;
 #[command(
     name = "swell",
     version,
-    after_help = "Exit codes: 0 done or answered, 1 failed, 2 wrong usage or a file that does not read,\n3 not settled, 4 the application fails without background traffic, 5 a --fail-if holds, 130 interrupted.\nData goes to standard output, progress and warnings to standard error."
+    after_help = "Exit codes: 0 done or answered, 1 failed, 2 wrong usage or a file that does not read,\n3 not settled, 4 the application fails without background traffic, 5 a --fail-if holds,\n130 interrupted. `swell under` ends with the program's code: 124 it took too long,\n126 it cannot be executed, 127 it does not exist, 128 + N ended by signal N.\nData goes to standard output, progress and warnings to standard error."
 )]
 pub(crate) struct Cli {
     /// Print JSON instead of tables.

@@ -18,6 +18,10 @@ fn learn(path: &PathBuf) -> Model {
     while let Ok(Some(p)) = reader.next_packet() {
         learner.push(&p);
     }
+    sound(learner)
+}
+
+fn sound(learner: Learner) -> Model {
     let m = learner.finish();
     m.check().expect("a learnt model holds together");
     assert_eq!(
@@ -135,6 +139,27 @@ fn every_link_trace_gives_a_sound_model() {
         assert!(!m.sessions.is_empty(), "{}", path.display());
         assert!(m.to_json().len() < 1_000_000, "{}", path.display());
     }
+}
+
+/// The bundled model is what `swell learn` makes of its trace, which holds packets twice.
+#[test]
+fn the_bundled_video_app_is_what_is_learnt_of_its_trace() {
+    let Some(path) = trace("link/1kxun-video-61s.pcapng") else {
+        return;
+    };
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models");
+    let bundled = std::fs::read(format!("{models}/video-app.json.zst")).expect("bundled");
+    let bundled = Model::from_slice(&bundled).expect("a bundled model reads");
+    let mut learner = Learner::new(Options::default());
+    let mut reader = Reader::open(&path).expect("the trace opens");
+    let read = learner.read(&mut reader);
+    assert!(read.damage.is_none(), "{read:?}");
+    assert_eq!(read.doubts[0].code, Code::CapturedTwice);
+    let learnt = sound(learner);
+    assert_eq!(learnt.totals, bundled.totals);
+    assert_eq!(learnt.sessions, bundled.sessions);
+    // The copies would be a third of the packets up.
+    assert!(learn(&path).totals.packets[0] > learnt.totals.packets[0]);
 }
 
 /// Users with known behaviour, simulated and written to a packet file by `scripts/traces`.

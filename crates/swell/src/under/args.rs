@@ -17,7 +17,7 @@ use crate::pairs::pairs;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Inside, the program's only network is the emulated one: the names `client` and\n`server` resolve, and where no --server is given http://server/1MB is a megabyte\nand http://server/FILE a file of the current directory. The exit code is the\nprogram's; 124 if it took too long.\n\n  swell under access-link -- curl -o /dev/null http://server/10MB\n  swell under access-link --delay 20ms --compare -- \\\n      curl -so /dev/null http://server/1MB"
+    after_help = "Inside, the program's only network is the emulated one: the names `client` and\n`server` resolve, and where no --server is given http://server/1MB is a megabyte\nand http://server/FILE a file of the current directory. The exit code is the\nprogram's: 124 if it took too long, 126 if it cannot be executed, 127 if it does not\nexist, 128 + N if signal N ended it.\n\n  swell under access-link -- curl -o /dev/null http://server/10MB\n  swell under access-link --delay 20ms --compare -- \\\n      curl -so /dev/null http://server/1MB"
 )]
 pub(crate) struct UnderArgs {
     #[command(flatten)]
