@@ -217,3 +217,11 @@ def test_the_picture_of_the_readme_shows_what_its_caption_says(tmp_path):
     drawn, kept = (tmp_path / "drawn.svg").read_text(), (DOCS / "quickstart.svg").read_text()
     assert re.findall(r'data-name="([^"]*)"', drawn) == ["none", "poisson", "learnt"]
     assert drawn == kept, "docs/quickstart.svg is stale: scripts/quickstart draws it anew"
+
+
+def test_the_security_page_names_the_checks_of_dependencies_that_are_made():
+    """`scripts/test` is the only place where dependencies are checked."""
+    made = re.search(r"cargo deny .* check \S+ (.*)", (ROOT / "scripts/test").read_text()).group(1).split()
+    sentence = re.search(r"`cargo deny` checks the (.*) of every dependency", (ROOT / "SECURITY.md").read_text()).group(1)
+    named = re.findall(r"\w+", sentence.replace(" and ", " ").replace("licences", "licenses"))
+    assert sorted(named) == sorted(made)
