@@ -39,7 +39,7 @@ KEPT = {
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
 
-CHARTS = ("cdf", "slowdown", "scales", "scales-up", "time", "time-up", "waterfall")
+CHARTS = ("cdf", "effects", "slowdown", "scales", "scales-up", "time", "time-up", "waterfall")
 """The charts of a run."""
 
 
@@ -348,11 +348,13 @@ class Run:
         """How long senders of the foreground were idle between two windows."""
         return self.table("gaps")
 
-    def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
-        """A figure of the report as an editable Altair chart: `cdf`, `slowdown`, `scales`, `scales-up`, `time`, `time-up` or,
-        if recorded, `waterfall`. Default `foreground`: the first application."""
+    def chart(self, name: str | None = None, foreground: str | None = None) -> alt.TopLevelMixin:
+        """A figure of the report as an editable Altair chart: `cdf`, `effects`, `slowdown`, `scales`, `scales-up`, `time`,
+        `time-up` or, if recorded, `waterfall`. Default: `cdf`, or `effects` (all measures as ratios) for an application of
+        which no request finished. Default `foreground`: the first application."""
         asked = [] if foreground is None else ["--foreground", foreground]
-        arguments = ["show", *self.directories, "--vega", "-", "--picture", name, *asked]
+        picture = [] if name is None else ["--picture", name]
+        arguments = ["show", *self.directories, "--vega", "-", *picture, *asked]
         return altair_chart(call(arguments).json())
 
     def report(self, output: str | os.PathLike[str] | None = None) -> Page:

@@ -54,10 +54,14 @@ pub fn open(
     if is_bundled || looks_like_a_model(what) {
         return AnyModel::open(what).map(Shown::Model);
     }
-    if !what.exists() && what.as_os_str() != "-" {
+    // An error other than absence, such as a directory that must not be searched, is told where the file is opened.
+    if matches!(what.try_exists(), Ok(false)) && what.as_os_str() != "-" {
         return Err(missing(what));
     }
     if what.extension().is_some_and(|e| e == "toml") {
+        // A file that cannot be read cannot be run either.
+        let read = std::fs::File::open(what);
+        read.map_err(|e| Error::usage(format!("{}: {e}", what.display())))?;
         let fail = Error::usage(format!(
             "{}: this is no run directory, model or trace",
             what.display()

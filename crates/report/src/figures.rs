@@ -11,7 +11,7 @@ use crate::vega;
 use swell_base::Direction;
 
 mod times;
-pub(crate) use times::{cdf, cdf_chart, effects};
+pub(crate) use times::{cdf, cdf_chart, effects, effects_chart};
 
 /// Height of a strip of a timeline, pixels.
 const STRIP: f64 = 54.0;

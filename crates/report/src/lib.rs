@@ -61,7 +61,7 @@ pub use png::{PngError, pdf, png};
 pub use study::{study_html, study_svg, study_vega};
 
 use chart::Canvas;
-use data::ReportData;
+use data::{ForegroundData, ReportData};
 use parts::Named;
 
 /// The page about `results`.
@@ -70,16 +70,44 @@ pub fn render(results: &Results) -> String {
 }
 
 /// Completion times of the foreground called `name`, one distribution function per background. `None` if there is no
-/// such foreground.
+/// such foreground, or it made no requests.
 pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let named = named_of(data, name)?;
-    Some(figures::cdf_chart(&named, "").svg(canvas))
+    filled(figures::cdf_chart(&named, "").svg(canvas))
 }
 
 /// Slowdown of the foreground called `name` at the quantiles of [`data::QUANTILES`].
 pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let named = named_of(data, name)?;
-    Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
+    filled(figures::slowdown_chart(&named, &data.against).svg(canvas))
+}
+
+/// Measures of the foreground called `name` as multiples of those without background, beside every background. `None` if
+/// there is no such foreground, or nothing was compared.
+pub fn effects_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+    filled(effects_of(data, name)?.svg(canvas))
+}
+
+/// The name of the picture that shows the answer about the foreground called `name`: `cdf`, or `effects` where no request
+/// finished but something else was compared.
+pub fn answer_picture(data: &ReportData, name: &str) -> &'static str {
+    let finished = |f: &ForegroundData| f.conditions.iter().any(|c| !c.steps.is_empty());
+    match data.foregrounds.iter().find(|f| f.name == name) {
+        Some(f) if !finished(f) && effects_of(data, name).is_some() => "effects",
+        _ => "cdf",
+    }
+}
+
+fn effects_of(data: &ReportData, name: &str) -> Option<chart::BarChart> {
+    let foreground = data.foregrounds.iter().find(|f| f.name == name)?;
+    let named = parts::named(data, foreground, &parts::slots(data));
+    figures::effects_chart(&named, &foreground.measures, &data.against)
+}
+
+/// A picture, unless it only says that there is nothing to show.
+fn filled(svg: String) -> Option<String> {
+    let nothing = format!("class=\"{}\"", chart::NOTHING);
+    (!svg.contains(&nothing)).then_some(svg)
 }
 
 /// Log-scale diagrams of the backgrounds that ran against the foreground called `name`.
@@ -96,12 +124,13 @@ pub fn lsd_svg(
         .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
         .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
         .collect();
-    Some(figures::energy_chart(&curves, "").svg(canvas))
+    filled(figures::energy_chart(&curves, "").svg(canvas))
 }
 
 /// The pictures of a run that [`vega`] can draw, in the order of the page.
-pub const VEGA_PICTURES: [&str; 7] = [
+pub const VEGA_PICTURES: [&str; 8] = [
     "cdf",
+    "effects",
     "slowdown",
     "scales",
     "scales-up",
@@ -116,8 +145,17 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
     let named = named_of(data, name)?;
     let direction = Direction::of(!picture.ends_with("-up"));
     match picture {
-        "cdf" => Some(figures::cdf_chart(&named, "").vega()),
-        "slowdown" => Some(figures::slowdown_chart(&named, &data.against).vega()),
+        "cdf" => {
+            let chart = figures::cdf_chart(&named, "");
+            let any = chart.curves.iter().any(|c| !c.points.is_empty());
+            any.then(|| chart.vega())
+        }
+        "effects" => Some(effects_of(data, name)?.vega()),
+        "slowdown" => {
+            let chart = figures::slowdown_chart(&named, &data.against);
+            let mut bars = chart.groups.iter().flat_map(|g| &g.bars);
+            (bars.any(|b| b.value.is_finite())).then(|| chart.vega())
+        }
         "scales" | "scales-up" => {
             let curves: Vec<_> = named
                 .iter()

@@ -159,13 +159,13 @@ fn answer(
 ) -> Vec<Part> {
     let named = named(data, foreground, slots);
     let mut parts = Vec::new();
+    let id = format!("f{index}");
+    // Lines at 0 % alone say less than the measure that decides.
+    let finished = foreground.conditions.iter().any(|c| !c.steps.is_empty());
+    let effects = (!finished)
+        .then(|| figures::effects(&id, &named, &foreground.measures, &data.against))
+        .flatten();
     if foreground.conditions.iter().any(|c| c.samples > 0) {
-        let id = format!("f{index}");
-        // Lines at 0 % alone say less than the measure that decides.
-        let finished = foreground.conditions.iter().any(|c| !c.steps.is_empty());
-        let effects = (!finished)
-            .then(|| figures::effects(&id, &named, &foreground.measures, &data.against))
-            .flatten();
         let measured = effects.is_some();
         let mut cdf = effects.unwrap_or_else(|| figures::cdf(&id, &named));
         if data.verdict.len() > 1 && !measured {
@@ -174,6 +174,11 @@ fn answer(
         let waterfall = waterfall::figure(&id, &named);
         parts.push(Part {
             figures: [cdf].into_iter().chain(waterfall).collect(),
+            ..Part::default()
+        });
+    } else if let Some(effects) = effects {
+        parts.push(Part {
+            figures: vec![effects],
             ..Part::default()
         });
     }

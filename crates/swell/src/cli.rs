@@ -366,7 +366,7 @@ pub(crate) struct ShowArgs {
     /// Which foreground of a run the picture is about. Default: the first.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub foreground: Option<String>,
-    /// Which picture is drawn; an unknown name lists them. Default: the first.
+    /// Which picture is drawn; an unknown name lists them. Default: the one that shows the answer.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub picture: Option<String>,
 }

@@ -6,6 +6,7 @@ use swell_base::{Direction, Warning};
 use swell_experiment::{Results, file};
 use swell_report::ModelPicture;
 use swell_report::chart::Canvas;
+use swell_report::data::ReportData;
 use swell_traffic::Model;
 use swell_verdict::Verdict;
 
@@ -20,8 +21,9 @@ const SIZE: (f64, f64) = (700.0, 380.0);
 const PNG_SCALE: f32 = 2.0;
 
 /// The pictures of a run that can be drawn as files.
-const DRAWN: [&str; 8] = [
+const DRAWN: [&str; 9] = [
     "cdf",
+    "effects",
     "slowdown",
     "scales",
     "scales-up",
@@ -71,10 +73,12 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
             )
             .hint("--svg, --png and --pdf draw it"));
         }
-        let picture = swell_report::VEGA_PICTURES[asked(args, &swell_report::VEGA_PICTURES)?];
+        let picture = chosen(args, &swell_report::VEGA_PICTURES, &data, foreground)?;
         specify(args, || {
             swell_report::vega(&data, foreground, picture).ok_or_else(|| {
-                Fail::usage(format!("{foreground} has nothing to show in `{picture}`"))
+                empty(foreground, picture, &swell_report::VEGA_PICTURES, |p| {
+                    swell_report::vega(&data, foreground, p).is_some()
+                })
             })
         })?;
         if [&args.svg, &args.png, &args.pdf]
@@ -84,15 +88,16 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
             return Ok(());
         }
     }
-    let picture = DRAWN[asked(args, &DRAWN)?];
+    let picture = chosen(args, &DRAWN, &data, foreground)?;
     if let (Some(Size(_, Some(_))), "network" | "time" | "time-up") = (args.size, picture) {
         let message = format!("--size: `{picture}` is as high as what it shows needs");
         return Err(Fail::usage(message).hint("give its width alone, such as 7in"));
     }
     let (width, height) = size(args);
     let canvas = Canvas::file(width, height);
-    let drawn = match picture {
+    let drawn = |name: &str| match name {
         "cdf" => swell_report::cdf_svg(&data, foreground, &canvas),
+        "effects" => swell_report::effects_svg(&data, foreground, &canvas),
         "slowdown" => swell_report::slowdown_svg(&data, foreground, &canvas),
         "scales" => swell_report::lsd_svg(&data, foreground, Direction::Down, &canvas),
         "scales-up" => swell_report::lsd_svg(&data, foreground, Direction::Up, &canvas),
@@ -101,9 +106,32 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
         "waterfall" => swell_report::waterfall_svg(&data, foreground, &canvas),
         _ => Some(swell_report::network_svg(&data, width)),
     };
-    let empty = || Fail::usage(format!("{foreground} has nothing to show in `{picture}`"));
-    let svg = drawn.ok_or_else(empty)?;
+    let svg =
+        drawn(picture).ok_or_else(|| empty(foreground, picture, &DRAWN, |p| drawn(p).is_some()))?;
     draw(args, || svg.clone())
+}
+
+/// The requested picture of a foreground; by default the one that shows the answer.
+fn chosen<'a>(
+    args: &ShowArgs,
+    names: &[&'a str],
+    data: &ReportData,
+    foreground: &str,
+) -> Result<&'a str, Fail> {
+    match args.picture {
+        None => Ok(swell_report::answer_picture(data, foreground)),
+        Some(_) => Ok(names[asked(args, names)?]),
+    }
+}
+
+/// The error that a picture would be empty. It names the pictures that are not.
+fn empty(foreground: &str, picture: &str, names: &[&str], shown: impl Fn(&str) -> bool) -> Fail {
+    let fail = Fail::usage(format!("{foreground} has nothing to show in `{picture}`"));
+    let others: Vec<&str> = names.iter().copied().filter(|n| shown(n)).collect();
+    match others.is_empty() {
+        true => fail,
+        false => fail.hint(format!("`--picture` can be: {}", others.join(", "))),
+    }
 }
 
 /// Copies the requested picture of a study, which `swell study` drew into its directory, and lists the names without one.

@@ -2,7 +2,7 @@
 
 use super::bounds;
 use crate::chart::{Axis, Bar, BarChart, BarGroup, Curve, Shape, XyChart};
-use crate::data::{Condition, MeasureRow};
+use crate::data::{Condition, Interval, MeasureRow};
 use crate::human::{Quantity, count};
 use crate::palette::Role;
 use crate::parts::{Cell, Figure, Named, Table, few, slowdown};
@@ -135,23 +135,34 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
     .numbers(table)
 }
 
-/// What was measured as multiples of that without background: for a foreground of which no request finished, beside any
-/// background. `None` where nothing was compared.
-pub(crate) fn effects(
-    id: &str,
+/// The measures that some background has a ratio of.
+fn compared<'a>(named: &[Named<'_>], measures: &'a [MeasureRow]) -> Vec<&'a MeasureRow> {
+    let others: Vec<usize> = (named.iter().enumerate())
+        .filter(|(_, n)| n.role != Role::Reference)
+        .map(|(i, _)| i)
+        .collect();
+    let known = |row: &MeasureRow, i: usize| ratio(row, i).is_some_and(|r| r.value.is_finite());
+    (measures.iter())
+        .filter(|row| others.iter().any(|&i| known(row, i)))
+        .collect()
+}
+
+fn ratio(row: &MeasureRow, background: usize) -> Option<Interval> {
+    row.cells.get(background).and_then(|c| c.ratio)
+}
+
+/// Measures as multiples of those without background, beside every background. `None` where nothing was compared.
+pub(crate) fn effects_chart(
     named: &[Named<'_>],
     measures: &[MeasureRow],
     against: &str,
-) -> Option<Figure> {
+) -> Option<BarChart> {
     let others = || (named.iter().enumerate()).filter(|(_, n)| n.role != Role::Reference);
-    let rows: Vec<&MeasureRow> = (measures.iter())
-        .filter(|row| others().any(|(i, _)| row.cells.get(i).is_some_and(|c| c.ratio.is_some())))
-        .collect();
+    let rows = compared(named, measures);
     if rows.is_empty() {
         return None;
     }
-    let ratio = |row: &MeasureRow, i: usize| row.cells.get(i).and_then(|c| c.ratio);
-    let chart = BarChart {
+    Some(BarChart {
         title: "What was measured".into(),
         description: format!("Measures as multiples of those with {against}, with 95 % intervals."),
         y_title: format!("Times as much as with {against}"),
@@ -171,11 +182,29 @@ pub(crate) fn effects(
                     .collect(),
             })
             .collect(),
+    })
+}
+
+/// The figure of [`effects_chart`], for a foreground without completion times.
+pub(crate) fn effects(
+    id: &str,
+    named: &[Named<'_>],
+    measures: &[MeasureRow],
+    against: &str,
+) -> Option<Figure> {
+    let chart = effects_chart(named, measures, against)?;
+    let rows = compared(named, measures);
+    let others = named.iter().enumerate();
+    let others = others.filter(|(_, n)| n.role != Role::Reference);
+    let asked = named.iter().any(|n| n.condition.samples > 0);
+    let why = match asked {
+        true => "No request finished, so there are no completion times. ",
+        false => "",
     };
     let mut head = vec!["Background"];
     head.extend(rows.iter().map(|row| row.name.as_str()));
     let mut table = Table::new(&head);
-    for (i, n) in others() {
+    for (i, n) in others {
         let mut cells = vec![Cell::text(n.name).slot(n.slot)];
         cells.extend(rows.iter().map(|row| match ratio(row, i) {
             Some(r) => {
@@ -191,7 +220,7 @@ pub(crate) fn effects(
         &format!("{id}-effects"),
         "What was measured.",
         &format!(
-            "No request finished, so there are no completion times. Each measure over that with {against}; the line \
+            "{why}Each measure over that with {against}; the line \
              is 1×, no difference. Whiskers: 95 % intervals over replications.{bounds}"
         ),
         |canvas, width| {

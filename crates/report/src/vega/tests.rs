@@ -1,6 +1,7 @@
 use std::io::Read;
 
 use super::*;
+use crate::chart::Canvas;
 use crate::sample;
 
 fn of(picture: &str) -> Value {
@@ -198,4 +199,34 @@ fn names_that_are_not_there_are_none() {
     assert_eq!(crate::vega(&data, "nobody", "cdf"), None);
     let name = data.foregrounds[0].name.clone();
     assert_eq!(crate::vega(&data, &name, "nothing"), None);
+}
+
+#[test]
+fn without_requests_the_answer_is_the_measures_and_empty_pictures_are_none() {
+    let mut data = sample::report(&["none", "poisson", "campus"]);
+    let name = data.foregrounds[0].name.clone();
+    assert_eq!(crate::answer_picture(&data, &name), "cdf");
+    for condition in &mut data.foregrounds[0].conditions {
+        *condition = crate::data::Condition::default();
+    }
+    assert_eq!(crate::answer_picture(&data, &name), "effects");
+    let canvas = Canvas::file(700.0, 380.0);
+    let drawn = crate::effects_svg(&data, &name, &canvas).unwrap();
+    assert!(drawn.contains("What was measured"));
+    assert!(!rows(&crate::vega(&data, &name, "effects").unwrap()).is_empty());
+    let page = crate::page(&data);
+    assert!(page.contains("id=\"f0-effects\"") && !page.contains("No request finished"));
+    assert_eq!(crate::cdf_svg(&data, &name, &canvas), None);
+    assert_eq!(crate::slowdown_svg(&data, &name, &canvas), None);
+    assert_eq!(
+        crate::lsd_svg(&data, &name, swell_base::Direction::Down, &canvas),
+        None
+    );
+    for picture in ["cdf", "slowdown", "scales"] {
+        assert_eq!(crate::vega(&data, &name, picture), None, "{picture}");
+    }
+    // Nothing compared: nothing to draw, and the page has no such figure.
+    data.foregrounds[0].measures.clear();
+    assert_eq!(crate::effects_svg(&data, &name, &canvas), None);
+    assert_eq!(crate::answer_picture(&data, &name), "cdf");
 }

@@ -256,6 +256,7 @@ fn options_without_effect_are_refused() {
             "`network` is as high",
         ),
         (show("network", &["--vega", "-"]), "`network` is no chart"),
+        (show("waterfall", &[]), "`--picture` can be: cdf, network, time"),
     ] {
         let out = run(&dir, &args);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
@@ -328,4 +329,66 @@ fn wrong_arguments_are_an_event_where_events_are_wanted() {
         &["under", "none", "--nosuch", "--", "true", "--events"],
     );
     assert!(text(&out.stderr).starts_with("error: unexpected argument"));
+}
+
+#[test]
+fn the_picture_of_a_foreground_without_requests_is_that_of_its_measures() {
+    let dir = Scratch::new("no-requests");
+    let calls = SMALL
+        .replace(
+            "kind = \"web\", object = \"10kB\"",
+            "kind = \"voice\", calls = 5",
+        )
+        .replace(
+            "kind = \"none\" }]",
+            "kind = \"none\" }, { name = \"cbr\", kind = \"cbr\", rate = \"9Mbit\" }]",
+        )
+        .replace("replications = 1", "replications = 3")
+        .replace("duration = \"3s\"", "duration = \"10s\"");
+    dir.write("voice.toml", &calls);
+    let out = run(&dir, &["run", "voice.toml", "-o", "out"]);
+    assert!(
+        matches!(out.status.code(), Some(0 | 3)),
+        "{}",
+        text(&out.stderr)
+    );
+    let out = run(&dir, &["show", "out", "--svg", "a.svg", "--vega", "a.json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for file in ["a.svg", "a.json"] {
+        let drawn = std::fs::read_to_string(dir.0.join(file)).unwrap();
+        assert!(drawn.contains("What was measured"), "{file}");
+    }
+    let page = std::fs::read_to_string(dir.0.join("out/report.html")).unwrap();
+    assert!(page.contains("id=\"f0-effects\""));
+    let out = run(&dir, &["show", "out", "--svg", "b.svg", "--picture", "cdf"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr).replace('\n', " ");
+    assert!(said.contains("can be: effects"), "{said}");
+    assert!(!dir.0.join("b.svg").exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_called_missing() {
+    let dir = Scratch::new("unreadable");
+    std::os::unix::fs::symlink("loop.toml", dir.0.join("loop.toml")).unwrap();
+    let out = run(&dir, &["show", "loop.toml"]);
+    let said = text(&out.stderr).replace('\n', " ");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        said.contains("symbolic links") && !said.contains("swell run"),
+        "{said}"
+    );
+    dir.write("closed.toml", SMALL);
+    let closed = dir.0.join("closed.toml");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    std::fs::set_permissions(&closed, mode).unwrap();
+    // Root reads it all the same.
+    if std::fs::File::open(&closed).is_err() {
+        let out = run(&dir, &["show", "closed.toml"]);
+        let said = text(&out.stderr);
+        assert!(
+            said.contains("ermission denied") && !said.contains("swell run"),
+            "{said}"
+        );
+    }
 }
