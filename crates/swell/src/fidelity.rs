@@ -30,7 +30,11 @@ pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
     );
     let seeds = args.seeds.into();
     let bar = out::bar(seeds, "playing {bar:30} {pos}/{len} seeds, {eta} left");
-    let fidelity = groundswell::fidelity::fidelity(&model, &playback, seeds, || bar.inc(1))?;
+    let log = out::Log::new();
+    let fidelity = groundswell::fidelity::fidelity(&model, &playback, seeds, || {
+        bar.inc(1);
+        log.tell(|| format!("played {} of {seeds} seeds", bar.position()));
+    })?;
     bar.finish_and_clear();
     if json {
         out::json(&serde_json::to_value(&fidelity).map_err(Fail::failed)?);

@@ -324,6 +324,7 @@ fn in_foreground() -> bool {
 struct Line {
     bar: ProgressBar,
     before: RefCell<Before>,
+    log: Option<out::Log>,
 }
 
 /// The previous sample: time; bytes up, bytes down, transfers.
@@ -341,6 +342,7 @@ impl Line {
         Line {
             bar,
             before: RefCell::default(),
+            log: (!quiet).then(out::Log::new),
         }
     }
 
@@ -362,14 +364,18 @@ impl Line {
         if let Some((then, old)) = &*before {
             let span = (now - *then).as_secs_f64().max(1e-3);
             let rate = |i: usize| counts[i].saturating_sub(old[i]) as f64 / span;
-            self.bar.set_message(format!(
+            let message = format!(
                 "up {:.1} down {:.1} Mbit/s, {:.0} transfers/s, {} sessions, late {:.1} ms",
                 rate(0) * 8e-6,
                 rate(1) * 8e-6,
                 rate(2),
                 sum(&|s| s.sessions),
                 late / 1e3
-            ));
+            );
+            if let Some(log) = &self.log {
+                log.tell(|| message.clone());
+            }
+            self.bar.set_message(message);
         }
         *before = Some((now, counts));
     }

@@ -124,6 +124,25 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Whether a line is due in a log file; then the next one is due a while later. Programs get events instead.
+    fn due(&self, every: Duration) -> bool {
+        let Some(last) = &self.last else { return false };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.elapsed() >= every;
+        if due {
+            *last = Instant::now();
+        }
+        due
+    }
+
+    /// Says how far work is that does not consist of runs, if a line is due in a log file.
+    pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
+        if !events() && self.due(REPORT_EVERY) {
+            let minutes = self.began.elapsed().as_secs() / 60;
+            say(&format!("{} after {minutes} min", what()));
+        }
+    }
+
     /// Starts the clock.
     pub(crate) fn new() -> Log {
         let began = Instant::now();
@@ -135,13 +154,13 @@ impl Log {
 
     /// Reports that `done` of `all` runs of a stage are done, if a report is due.
     pub(crate) fn report(&self, stage: &str, done: f64, all: f64) {
-        let Some(last) = &self.last else { return };
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = if events() { EVENT_EVERY } else { REPORT_EVERY };
-        if last.elapsed() < due && !(events() && done >= all) {
+        if self.last.is_none() {
             return;
         }
-        *last = Instant::now();
+        let every = if events() { EVENT_EVERY } else { REPORT_EVERY };
+        if !self.due(every) && !(events() && done >= all) {
+            return;
+        }
         if events() {
             return event(&serde_json::json!({
                 "event": "progress", "stage": stage, "done": done, "runs": all,
@@ -159,4 +178,22 @@ impl Log {
 /// Whether a path means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_one_line_per_interval_and_a_terminal_none() {
+        let log = Log {
+            began: Instant::now(),
+            last: Some(Mutex::new(Instant::now())),
+        };
+        assert!(!log.due(Duration::from_secs(3600)));
+        assert!(log.due(Duration::ZERO));
+        assert!(!log.due(Duration::from_secs(3600)));
+        let terminal = Log { last: None, ..log };
+        assert!(!terminal.due(Duration::ZERO));
+    }
 }

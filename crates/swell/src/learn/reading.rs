@@ -73,7 +73,12 @@ pub(crate) fn with_bar<T>(
         "  reading [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
     );
     let shown = bar.clone();
-    let done = read(Box::new(move |bytes| shown.inc(bytes)))?;
+    let log = out::Log::new();
+    let done = read(Box::new(move |bytes| {
+        shown.inc(bytes);
+        let (at, all) = (shown.position(), shown.length().unwrap_or(0));
+        log.tell(|| format!("read {} of {} MB", at / 1_000_000, all / 1_000_000));
+    }))?;
     bar.finish_and_clear();
     Ok(done)
 }

@@ -7,13 +7,24 @@ use swell_base::{Direction, Rate};
 use swell_emulate::Snapshot;
 use swell_experiment::Plan;
 
-/// Maximum width: fits a terminal.
+use crate::out::Log;
+
+/// Maximum width if that of the terminal is unknown.
 const WIDTH: usize = 79;
+
+/// The columns that a line may fill. The last one stays free: a cursor behind it would begin another line.
+fn width() -> usize {
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 1 => usize::from(size.ws_col) - 1,
+        _ => WIDTH,
+    }
+}
 
 /// A line on standard error that is overwritten repeatedly.
 pub(crate) struct Line {
     rates: [Rate; 2],
     shown: bool,
+    log: Option<Log>,
     before: Mutex<Option<Snapshot>>,
 }
 
@@ -23,12 +34,17 @@ impl Line {
         Line {
             rates,
             shown: !quiet && io::stderr().is_terminal(),
+            log: (!quiet).then(Log::new),
             before: Mutex::default(),
         }
     }
 
     /// Updates the line, at most every half second.
     pub fn show(&self, now: &Snapshot) {
+        if let Some(log) = &self.log {
+            let late = now.late.p99.as_secs_f64() * 1e6;
+            log.tell(|| format!("emulating: {} flows, late {late:.0} us", now.flows));
+        }
         if !self.shown {
             return;
         }
@@ -41,7 +57,7 @@ impl Line {
         if seconds < 0.5 {
             return;
         }
-        let text = text(then, now, seconds, self.rates);
+        let text = text(then, now, seconds, self.rates, width());
         let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
         *before = Some(now.clone());
     }
@@ -64,7 +80,7 @@ pub(crate) fn rates(plan: &Plan) -> [Rate; 2] {
     Direction::BOTH.map(|d| link.map_or(Rate::default(), |l| l.directions[d].rate))
 }
 
-fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> String {
+fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2], width: usize) -> String {
     let way = |d: Direction| {
         let mbit = |who: usize| {
             let bytes = now.carried[d][who].saturating_sub(then.carried[d][who]);
@@ -85,7 +101,7 @@ fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> Stri
     let mut line = String::new();
     for part in parts {
         let gap = if line.is_empty() { "" } else { "  " };
-        if line.chars().count() + gap.len() + part.chars().count() <= WIDTH {
+        if line.chars().count() + gap.len() + part.chars().count() <= width {
             line += gap;
             line += &part;
         }
@@ -107,17 +123,27 @@ mod tests {
             flows: 212,
             ..Snapshot::default()
         };
-        let line = text(&then, &now, 1.0, [Rate::from_bps(10_000_000); 2]);
+        let line = text(&then, &now, 1.0, [Rate::from_bps(10_000_000); 2], WIDTH);
         assert_eq!(
             line,
             "down 100 % (yours 1.0 of 10.0)  up   1 % (0.1 of 0.1 Mbit/s)  late 0 us"
         );
+        // A wide terminal has all parts, a narrow one fewer.
+        let of = |width| text(&then, &now, 1.0, [Rate::from_bps(10_000_000); 2], width);
+        assert_eq!(of(200), format!("{line}  212 flows"));
+        assert_eq!(of(40), "down 100 % (yours 1.0 of 10.0)");
         // Ten times as much on a faster link: no part is truncated.
         let fast = Snapshot {
             carried: [[1_250_000_000, 0], [1_250_000_000, 11_250_000_000]],
             ..now
         };
-        let long = text(&then, &fast, 1.0, [Rate::from_bps(100_000_000_000); 2]);
+        let long = text(
+            &then,
+            &fast,
+            1.0,
+            [Rate::from_bps(100_000_000_000); 2],
+            WIDTH,
+        );
         assert!(long.len() <= WIDTH && long.ends_with(" Mbit/s)"), "{long}");
         assert!(line.len() <= WIDTH);
     }
