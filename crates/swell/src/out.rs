@@ -158,7 +158,7 @@ impl Log {
             return;
         }
         let every = if events() { EVENT_EVERY } else { REPORT_EVERY };
-        if !self.due(every) && !(events() && done >= all) {
+        if !(self.due(every) || events() && done >= all) {
             return;
         }
         if events() {

@@ -380,7 +380,7 @@ fn a_file_that_cannot_be_read_is_not_called_missing() {
     );
     dir.write("closed.toml", SMALL);
     let closed = dir.0.join("closed.toml");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o0);
     std::fs::set_permissions(&closed, mode).unwrap();
     // Root reads it all the same.
     if std::fs::File::open(&closed).is_err() {
