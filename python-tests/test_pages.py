@@ -225,3 +225,24 @@ def test_the_security_page_names_the_checks_of_dependencies_that_are_made():
     sentence = re.search(r"`cargo deny` checks the (.*) of every dependency", (ROOT / "SECURITY.md").read_text()).group(1)
     named = re.findall(r"\w+", sentence.replace(" and ", " ").replace("licences", "licenses"))
     assert sorted(named) == sorted(made)
+
+
+def examples():
+    """The examples in docstrings of functions of the package, by function."""
+    import inspect
+
+    import groundswell
+
+    for function in ("run", "compare", "learn", "study", "sweep", "under"):
+        text = inspect.getdoc(getattr(groundswell, function))
+        yield function, [code for language, code in FENCE.findall(text) if language == "python"]
+    yield "groundswell", [code for language, code in FENCE.findall(groundswell.__doc__) if language == "python"]
+
+
+@pytest.mark.parametrize(("function", "blocks"), list(examples()), ids=[name for name, _ in examples()])
+def test_the_examples_of_docstrings_run(function, blocks, tmp_path, monkeypatch, trace):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.pcap").symlink_to(trace)
+    assert blocks, f"{function} has no example"
+    for code in blocks:
+        exec(compile(code, f"the docstring of {function}", "exec"), {"__name__": "example"})

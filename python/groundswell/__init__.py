@@ -3,7 +3,7 @@
 ```python
 import groundswell
 
-run = groundswell.run(quick=True, run__replications=2, run__duration="20s")
+run = groundswell.run(quick=True, run__replications=2, run__duration="60s")
 print(run.verdict)
 print(run.slowdown().head(4))
 print(run.requests.select("background", "outcome").unique().collect())

@@ -45,7 +45,7 @@ def run(
     ```python
     import groundswell
 
-    run = groundswell.run(quick=True, run__replications=2, run__duration="20s")
+    run = groundswell.run(quick=True, run__replications=2, run__duration="60s")
     print(run.verdict.matters)
     ```
 
@@ -116,6 +116,13 @@ def under(
     `command` is a list, or a line that is split as a shell splits it. No shell runs it.
 
     `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
+
+    ```python
+    import groundswell
+
+    run = groundswell.under("none", "sleep 0.1", compare=2, rate="20Mbit", output="under")
+    print(run.verdict.matters)
+    ```
     """
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
@@ -152,7 +159,15 @@ def learn(
 
     `options` are those of `swell learn`, with underscores: `name="campus"`, `note="CC BY 4.0"`, `inside=["192.0.2.0/24"]`,
     `flows=True`. The model is written to `output`, or to `NAME.json.zst` after the first trace. Its `warnings` and, with
-    `private`, its `private` are what learning said; the latter is of the trace itself and not in the model."""
+    `private`, its `private` are what learning said; the latter is of the trace itself and not in the model.
+
+    ```python
+    import groundswell
+
+    model = groundswell.learn("trace.pcap", name="mine")
+    print(model.warnings)
+    ```
+    """
     files = as_list(traces)
     if not files:
         raise UsageError("there is no trace to learn from", code=2)
@@ -181,7 +196,15 @@ def study(
     progress: bool | Report | None = None,
     **options: object,
 ) -> Study:
-    """Runs a study: a bundled one by name (`burstiness`, `filler`, `sensitivity`, `buffers`, `harpoon`) or a file of your own."""
+    """Runs a study: a bundled one by name (`burstiness`, `filler`, `sensitivity`, `buffers`, `harpoon`) or a file of your own.
+
+    ```python
+    import groundswell
+
+    study = groundswell.study("buffers", quick=True, seeds=1)
+    print(study.ledger)
+    ```
+    """
     called = os.fspath(name)
     bundled = not called.endswith(".toml")
     directory = Path(output) if output is not None else Path("runs") / f"study-{Path(called).stem}{'-quick' * quick}"
@@ -201,7 +224,15 @@ def compare(first: Run | PathLike, *others: Run | PathLike, by: str | None = Non
     Replications with equal seeds are pairs. `by` names the intended difference, such as `"network.queue"`.
 
     Raises `UsageError` if anything else differs, if the runs have nothing in common to compare, or if a `Run` consists
-    of several directories."""
+    of several directories.
+
+    ```python
+    import groundswell
+
+    runs = [groundswell.run(quick=True, run__replications=2, run__duration="60s", network__rate=r) for r in ("20Mbit", "40Mbit")]
+    print(groundswell.compare(*runs, by="network.rate"))
+    ```
+    """
     return Comparison([r.only() if isinstance(r, Run) else r for r in (first, *others)], by)
 
 

@@ -200,11 +200,24 @@ def sweep(
     on_result: Callable[[Cell], None] | None = None,
     **unknown: object,
 ) -> Sweep:
-    """Runs `experiment` at every point of `grid`.
+    '''Runs `experiment` at every point of `grid`.
 
     `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, for all
     combinations; or it is a list of dictionaries, one per cell. Equal points are one cell. Two underscores stand for a dot in keys. With `run.seed`
     a cell begins with this seed.
+
+    ```python
+    import groundswell
+
+    experiment = """name = "small"
+    network = { rate = "10Mbit", rtt = "20ms" }
+    foreground = [{ name = "page", kind = "web", object = "20kB" }]
+    background = [{ name = "none", kind = "none" }, { name = "cbr", kind = "cbr", rate = "5Mbit" }]
+    run = { replications = 2, warmup = "1s", duration = "5s" }
+    """
+    swept = groundswell.sweep(experiment, {"network.rate": ["10Mbit", "20Mbit"]})
+    print(swept.results)
+    ```
 
     `executor` is a `concurrent.futures` executor, such as a pool of processes or Dask's `client.get_executor()`, an
     executor of submitit, or the module `ray`. A number means that many concurrent runs on this machine; the default is
@@ -224,7 +237,7 @@ def sweep(
     another one. Ctrl-C stops the workers, too.
 
     Raises `UsageError`, or `ExperimentError` with the position, before any cell runs if no cell can: a key is wrong. Raises
-    `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
+    `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others.'''
     _no_key(unknown)
     source = Source.of(experiment)
     # Equal points would be one directory, in which two workers would be in each other's way.

@@ -256,7 +256,10 @@ fn options_without_effect_are_refused() {
             "`network` is as high",
         ),
         (show("network", &["--vega", "-"]), "`network` is no chart"),
-        (show("waterfall", &[]), "`--picture` can be: cdf, network, time"),
+        (
+            show("waterfall", &[]),
+            "`--picture` can be: cdf, network, time",
+        ),
     ] {
         let out = run(&dir, &args);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
