@@ -7,6 +7,42 @@
 //!
 //! With a journal of arrivals, the same world can be run again in virtual time. It must then release the same packets
 //! at the same instants ([`replay`]).
+//!
+//! A packet of 1250 bytes needs 1 ms at 10 Mbit/s, and 5 ms to the other end:
+//!
+//! ```
+//! use swell_base::{Dur, Rate, Time};
+//! use swell_emulate::{Entry, replay};
+//! use swell_path::LinkConfig;
+//! use swell_world::{Port, PortConfig, World};
+//!
+//! let link = LinkConfig {
+//!     rate: Some(Rate::from_bps(10_000_000)),
+//!     delay: Dur::from_millis(5),
+//!     ..LinkConfig::default()
+//! };
+//! let mut world = World::new(&[link.clone(), link], 1);
+//! let port = |right| Entry::Port {
+//!     at: Time::ZERO,
+//!     config: PortConfig { right, ..PortConfig::default() },
+//!     program: true,
+//! };
+//! let arrival = Entry::Arrival {
+//!     at: Time::from_nanos(1),
+//!     from: Port(0),
+//!     to: Port(1),
+//!     bucket: 0,
+//!     size: 1250,
+//!     ecn: 0,
+//! };
+//! let end = Entry::End { at: Time::from_secs_f64(0.01) };
+//! let out = replay(&mut world, &[port(false), port(true), arrival, end]);
+//! let left = out.iter().find_map(|entry| match *entry {
+//!     Entry::Departure { at, .. } => Some(at),
+//!     _ => None,
+//! });
+//! assert_eq!(left, Some(Time::from_nanos(6_000_001)));
+//! ```
 
 mod attach;
 pub mod backend;
