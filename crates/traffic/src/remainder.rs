@@ -163,7 +163,13 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, 
             waits,
             left_censored: true,
             overlap,
-            ..c.clone()
+            // No clone of the connection: it would copy a whole exchange, which may be megabytes, to drop it.
+            gap: c.gap,
+            server: c.server,
+            client_window: c.client_window,
+            server_window: c.server_window,
+            wire: c.wire,
+            right_censored: c.right_censored,
         },
         windows,
     ))
