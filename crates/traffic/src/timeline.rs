@@ -148,15 +148,21 @@ impl Course<'_> {
         }
         let pieces = self.pens[end].pieces(bytes, &self.connection.writes[end]);
         let start = from.as_secs_f64();
-        let one = self.pace.clone().transfer(end, bytes, start);
+        let is_one = pieces.len() == 1;
+        // Only what is written in pieces may be sent in two ways.
+        let one = match is_one {
+            true => self.pace.transfer(end, bytes, start),
+            false => self.pace.clone().transfer(end, bytes, start),
+        };
         let whole = Dur::from_secs_f64(one);
         let (last, last_bytes) = pieces.last().map_or((Dur::ZERO, bytes), |p| *p);
         let written = from + last;
         self.under_way[end].retain(|u| u.0 > written);
         let mut arrived = from;
-        let single = pieces.len() == 1 || whole > last;
-        if single {
-            self.pace.transfer(end, bytes, start);
+        if is_one || whole > last {
+            if !is_one {
+                self.pace.transfer(end, bytes, start);
+            }
             arrived = from + whole;
             self.spans.push(Span {
                 from,
