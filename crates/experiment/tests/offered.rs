@@ -67,12 +67,15 @@ fn draws_offer_the_model_s_load_in_their_first_seconds_and_in_their_last() {
             ..Knobs::default()
         };
         let mut seen = [Vec::new(), Vec::new()];
+        // All draws have one rate.
+        let mut rate = None;
         // Until the standard errors are small.
         for seed in 0..300 {
             let drawn = Schedule::draw(&model, &knobs, seed, horizon, &network()).unwrap();
-            let rate = drawn.rates(&model)[1] * sessions;
-            for (part, &(from, to)) in seen.iter_mut().zip(&parts) {
-                part.push(drawn.volume(&model, &network(), from, to)[1] * 0.8 / rate);
+            let rate = *rate.get_or_insert_with(|| drawn.rates(&model)[1] * sessions);
+            let volumes = drawn.volumes(&model, &network(), &parts);
+            for (part, bytes) in seen.iter_mut().zip(volumes) {
+                part.push(bytes[1] * 0.8 / rate);
             }
             if seed >= 20 && seen.iter().all(|part| mean(part).1 < 0.015) {
                 break;
@@ -129,12 +132,15 @@ fn by_instant(model: &Arc<Model>, tcp: &Arc<Config>, session: usize, seed: u64) 
     world.add(Box::new(machine), Tag::Background, Arc::clone(tcp));
     world.advance(Time::ZERO + Dur::from_secs(6_000));
     let passed = passing.0.lock().unwrap();
-    let so_far = |t: f64| {
-        let form = schedule.volume(model, &network(), Dur::ZERO, Dur::from_secs_f64(t));
+    let intervals: Vec<_> = instants()
+        .map(|t| (Dur::ZERO, Dur::from_secs_f64(t)))
+        .collect();
+    let forms = schedule.volumes(model, &network(), &intervals);
+    let so_far = |(t, form): (f64, [f64; 2])| {
         let simulated = passed.iter().take_while(|p| p.0 < t).map(|p| p.1);
         [form[1], simulated.sum()]
     };
-    instants().map(so_far).collect()
+    instants().zip(forms).map(so_far).collect()
 }
 
 #[test]

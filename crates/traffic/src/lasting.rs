@@ -1,5 +1,7 @@
 //! Sessions of users who are always there, and how soon the next copy of each begins.
 
+use std::borrow::Cow;
+
 use swell_base::Dur;
 
 use crate::timeline::{Groups, Network};
@@ -59,6 +61,9 @@ pub(crate) fn stays(model: &Model, think: f64, rtt: Dur) -> Vec<Option<Stay>> {
         (known && lasted * 2 >= recording).then_some(lasted)
     };
     let all: Vec<Option<Dur>> = model.sessions.iter().map(lasted).collect();
+    if all.iter().all(Option::is_none) {
+        return vec![None; all.len()];
+    }
     let tapped = tapped(model, &all);
     let one = |(s, known): (&Session, &Option<Dur>)| {
         let took = (*known)?;
@@ -153,11 +158,11 @@ fn largest(exchange: &Exchange, end: usize) -> u64 {
 }
 
 /// The session with the think times of the recording: `factor` has been applied to them.
-fn recorded(session: &Session, factor: f64) -> Session {
-    let mut session = session.clone();
+fn recorded(session: &Session, factor: f64) -> Cow<'_, Session> {
     if factor == 1.0 || factor <= 0.0 {
-        return session;
+        return Cow::Borrowed(session);
     }
+    let mut session = session.clone();
     let undo = |think: &mut Dur| *think = Dur::from_secs_f64(think.as_secs_f64() / factor);
     for group in &mut session.groups {
         undo(&mut group.think);
@@ -167,5 +172,5 @@ fn recorded(session: &Session, factor: f64) -> Session {
             }
         }
     }
-    session
+    Cow::Owned(session)
 }

@@ -87,6 +87,21 @@ impl Dependency {
     }
 }
 
+impl Knobs {
+    /// Whether [`Model::varied`] changes nothing.
+    pub fn keep_the_model(&self) -> bool {
+        let Knobs {
+            sessions, phase, ..
+        } = *self;
+        *self
+            == Knobs {
+                sessions,
+                phase,
+                ..Knobs::default()
+            }
+    }
+}
+
 impl Model {
     /// The model with the knobs applied, except `sessions` and `phase`, which
     /// [`Schedule::draw`](crate::Schedule::draw) applies. Sessions keep their positions, so indices mean

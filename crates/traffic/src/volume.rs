@@ -358,8 +358,11 @@ impl Model {
     pub(crate) fn rates_of(&self, share: impl Fn(usize, &Session) -> f64) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for (i, s) in self.sessions.iter().enumerate() {
-            let bytes = s.load(self);
             let often = s.weight * share(i, s);
+            if often == 0.0 {
+                continue;
+            }
+            let bytes = s.load(self);
             (0..2).for_each(|d| sum[d] += often * bytes[d]);
         }
         let seconds = self.duration.as_secs_f64();
@@ -415,8 +418,18 @@ impl Schedule {
     /// Network-layer bytes that this schedule of `model` puts on the link between two times of the run,
     /// left to right and right to left. Times are estimated over `network`.
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
-        let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-        let starts = self.begun(model, network, Dur::from_secs_f64(to));
+        self.volumes(model, network, &[(from, to)])[0]
+    }
+
+    /// [`Schedule::volume`] of several intervals, for the price of one.
+    pub fn volumes(
+        &self,
+        model: &Model,
+        network: &Network,
+        intervals: &[(Dur, Dur)],
+    ) -> Vec<[f64; 2]> {
+        let last = intervals.iter().map(|i| i.1).max().unwrap_or_default();
+        let starts = self.begun(model, network, last);
         let starts = starts.iter().map(|&(s, at)| (s, at.as_secs_f64()));
         // A session may be entered twice: once for connections that continue beside later groups.
         let mut entered: Vec<(u32, u32, Dur)> = (self.entered.iter())
@@ -426,7 +439,7 @@ impl Schedule {
         let entered = entered.iter().map(|e| (e.0, -e.2.as_secs_f64()));
         let mut known: Vec<Option<Vec<(f64, Piece)>>> = Vec::new();
         known.resize_with(model.sessions.len(), || None);
-        let mut sum = [0.0; 2];
+        let mut sums = vec![[0.0; 2]; intervals.len()];
         for (session, at) in starts.chain(entered) {
             let (Some(session), Some(pieces)) = (
                 model.sessions.get(session as usize),
@@ -435,10 +448,12 @@ impl Schedule {
                 continue;
             };
             let pieces = pieces.get_or_insert_with(|| session.pieces(model, network));
-            let bytes = between(pieces, from - at, to - at);
-            (0..2).for_each(|d| sum[d] += bytes[d]);
+            for (sum, (from, to)) in sums.iter_mut().zip(intervals) {
+                let bytes = between(pieces, from.as_secs_f64() - at, to.as_secs_f64() - at);
+                (0..2).for_each(|d| sum[d] += bytes[d]);
+            }
         }
-        sum
+        sums
     }
 
     /// Mean rates over all draws of `model` like this one, for each of its sessions once: those of [`Model::rates`], but

@@ -16,6 +16,7 @@ use super::contract::{
 };
 use super::defaults::unscaled;
 use super::energy::of_octave;
+use super::input::LearntModel;
 use super::replay::significant;
 use super::{Active, Energy, Traffic};
 use crate::bundled;
@@ -89,7 +90,7 @@ pub struct Learnt {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearntTraffic {
     /// The model as read, before the parameters in `knobs` are applied.
-    pub model: Arc<Model>,
+    pub learnt: Arc<LearntModel>,
     /// Parameters; `sessions` is the result of the calibration.
     pub knobs: Knobs,
     /// Whether a run begins with no session in progress.
@@ -113,13 +114,14 @@ impl Learnt {
     }
 
     /// The mean rate of `model` in the down direction with these keys, bits per second.
-    fn native(&self, model: &Model, seed: u64) -> f64 {
-        model.varied(&self.knobs(Some(1.0)), seed).rates()[1]
+    fn native(&self, model: &LearntModel, seed: u64) -> f64 {
+        model.rates(&self.knobs(Some(1.0)), seed)[1]
     }
 
     /// Rejects a rate for which a model is too small.
-    fn too_small(&self, model: &Model, seed: u64) -> Option<Complaint> {
-        let (own, rate) = (self.native(model, seed), self.rate.as_ref()?);
+    fn too_small(&self, learnt: &LearntModel, seed: u64) -> Option<Complaint> {
+        let (rate, model) = (self.rate.as_ref()?, &learnt.model);
+        let own = self.native(learnt, seed);
         if !model.has_duration() {
             let message = format!(
                 "`{}` lasts no time, for all packets of its trace have one time stamp: no number of its sessions has a rate",
@@ -190,7 +192,7 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
         warnings: model.warnings.clone(),
     };
     Ok(Input {
-        data: Data::Model(Arc::new(model)),
+        data: Data::Model(Arc::new(LearntModel::new(model))),
         facts,
         copy,
     })
@@ -264,7 +266,7 @@ impl Keys for Learnt {
             return None;
         };
         Some(Arc::new(LearntTraffic {
-            model: Arc::clone(model),
+            learnt: Arc::clone(model),
             knobs: self.knobs(with.pace),
             cold: self.cold,
             tcp: self.tcp.clone(),
@@ -308,8 +310,8 @@ pub(super) const LESS: f64 = 0.9;
 
 impl LearntTraffic {
     /// The model with its parameters applied, its schedule, and the network that the schedule assumes.
-    fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
-        let played = self.model.varied(&self.knobs, at.seed);
+    fn schedule(&self, at: &Setting<'_>) -> Result<(Arc<Model>, Schedule, Network), RunError> {
+        let played = self.learnt.varied(&self.knobs, at.seed);
         let network = Network::met(&played, &self.knobs, at.way.round_trip, at.way.bps());
         let draw = match self.cold {
             true => Schedule::cold,
@@ -324,7 +326,7 @@ impl LearntTraffic {
 /// A doubt if an access capacity is below the mean rate of a host of the model: it then carries less, for a server of
 /// many clients much less.
 fn narrow(traffic: &LearntTraffic, at: &Setting<'_>) -> Option<Warning> {
-    let (model, knobs) = (&traffic.model, &traffic.knobs);
+    let (model, knobs) = (&traffic.learnt.model, &traffic.knobs);
     let access = knobs.access?;
     let mut clients = vec![[0.0; 2]; model.client_paths.len()];
     let mut servers = vec![[0.0; 2]; model.server_paths.len()];
@@ -361,7 +363,7 @@ fn narrow(traffic: &LearntTraffic, at: &Setting<'_>) -> Option<Warning> {
 impl Plays for LearntTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let (played, schedule, _) = self.schedule(at)?;
-        let machine = Structural::new(Arc::new(played), &schedule);
+        let machine = Structural::new(played, &schedule);
         Ok(Some((Box::new(machine), tcp(&self.tcp))))
     }
 
@@ -395,12 +397,12 @@ impl Plays for LearntTraffic {
                 ),
             ));
         }
-        if at.duration > self.model.duration {
+        if at.duration > self.learnt.model.duration {
             doubts.push(Warning::note(
                 Code::ModelRepeats,
                 format!(
                     "a run is longer than the {} s behind {role} `{name}`: its sessions come again, in another order",
-                    significant(self.model.duration.as_secs_f64())
+                    significant(self.learnt.model.duration.as_secs_f64())
                 ),
             ));
         }
@@ -408,10 +410,10 @@ impl Plays for LearntTraffic {
     }
 
     fn variance(&self, _: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
-        let load = &self.model.load;
+        let load = &self.learnt.model.load;
         let bytes = load.bytes.each_ref().map(|way| way.iter().sum::<u64>());
         let busier = usize::from(bytes[0] <= bytes[1]);
-        let bins = self.model.duration.as_secs_f64() / load.lsd_bin.as_secs_f64();
+        let bins = self.learnt.model.duration.as_secs_f64() / load.lsd_bin.as_secs_f64();
         let j = (timescale.as_nanos() / load.lsd_bin.as_nanos().max(1)).checked_ilog2();
         let of_model = j.and_then(|j| {
             let level = load.lsd[busier].get(j.checked_sub(1)? as usize)?;
@@ -422,17 +424,17 @@ impl Plays for LearntTraffic {
     }
 
     fn class(&self, index: u32) -> String {
-        let class = self.model.classes.get(index as usize);
+        let class = self.learnt.model.classes.get(index as usize);
         class.map_or_else(String::new, |c| c.name.clone())
     }
 
     fn ports(&self) -> Vec<(u16, bool)> {
         let class = |c: &swell_traffic::Class| (swell_learn::server_port(&c.name), c.udp);
-        self.model.classes.iter().map(class).collect()
+        self.learnt.model.classes.iter().map(class).collect()
     }
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {
-        let rates = self.model.varied(&self.knobs, at.seed).rates();
+        let rates = self.learnt.rates(&self.knobs, at.seed);
         Plausible {
             bps: rates.map(|r| r * self.knobs.sessions.powf(LESS)),
             burst: 1.5,

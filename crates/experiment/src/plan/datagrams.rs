@@ -63,7 +63,7 @@ impl Plan {
             Some(Data::Flows(model)) => model.datagram_share(),
             Some(Data::Model(model)) => {
                 let mut bytes = [0.0; 2];
-                for session in &model.sessions {
+                for session in &model.model.sessions {
                     for connection in session.connections() {
                         let datagrams = matches!(connection.exchange, Exchange::Datagrams(_));
                         let both: f64 = connection.exchange.bytes().iter().map(|&b| b as f64).sum();

@@ -20,7 +20,7 @@ use crate::test_support::{experiment, model};
 /// The model of the learnt background.
 fn read_model(plan: &Plan) -> &swell_traffic::Model {
     match &plan.inputs["learnt"].data {
-        Data::Model(model) => model,
+        Data::Model(model) => &model.model,
         other => panic!("{other:?}"),
     }
 }
