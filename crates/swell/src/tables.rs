@@ -13,6 +13,7 @@ use swell_verdict::{FEW, ForegroundVerdict, Known, Quantile};
 #[cfg(feature = "agents")]
 pub(crate) mod agents;
 pub(crate) mod compare;
+mod fidelity;
 pub(crate) mod flows;
 mod links;
 mod loads;
@@ -22,6 +23,7 @@ pub(crate) mod top;
 pub(crate) mod under;
 
 use compare::judgement;
+pub(crate) use fidelity::fidelity;
 pub(crate) use links::coherence;
 use loads::loads;
 pub(crate) use text::wrapped;
@@ -209,7 +211,7 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
         .iter()
         .filter_map(|(name, m)| {
             let note = m.provenance.note.trim_end_matches('.').to_owned();
-            let parts = [note, fidelity(m).unwrap_or_default()];
+            let parts = [note, certificate(m).unwrap_or_default()];
             let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
             (!parts.is_empty()).then(|| wrapped(&format!("{name}: {}", parts.join("; "))))
         })
@@ -321,7 +323,7 @@ pub(crate) fn model(model: &Model) -> String {
     }
     text += &table.to_string();
     text += "\n";
-    if let Some(fidelity) = fidelity(model) {
+    if let Some(fidelity) = certificate(model) {
         text += &wrapped(&fidelity);
         text += "\n";
     }
@@ -330,7 +332,7 @@ pub(crate) fn model(model: &Model) -> String {
 }
 
 /// The model's fidelity certificate in a sentence.
-fn fidelity(model: &Model) -> Option<String> {
+fn certificate(model: &Model) -> Option<String> {
     let c = model.provenance.certificate.as_ref()?;
     let halves = c
         .halves

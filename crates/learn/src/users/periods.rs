@@ -2,9 +2,10 @@
 //!
 //! A browser asks for the next page on any of its connections once the page before is there on all, and for the objects
 //! of a page once the HTML is there. A server or an observer sees no more than the times. So a request that follows
-//! another connection's answer or request at once is evidence, if that is more frequent than by chance: the same
-//! requests, moved by a second or so, meet others as often as independent ones do in the same busy times. Two people
-//! behind one address, or a heartbeat beside a download, do not.
+//! another connection's answer at once is evidence, if that is more frequent than by chance: the same requests, moved by
+//! a second or so, meet others as often as independent ones do in the same busy times. Two people behind one address, or a
+//! heartbeat beside a download, do not. Requests on several connections at once are none: a timer makes them, too, as
+//! where a peer-to-peer program opens a dozen connections a second, whatever has become of the last dozen.
 
 use swell_base::Dur;
 use swell_traffic::Wait;
@@ -36,37 +37,28 @@ const MOVES: [u64; 4] = [400_000_000, 700_000_000, 1_100_000_000, 1_700_000_000]
 /// chance has comes too often: one time in a thousand at most with these.
 const EVIDENCE: usize = 4;
 
-/// Requests and answers of all connections of a session, by time.
+/// Answers on all connections of a session, by time.
 struct Events {
-    begins: Vec<(u64, usize)>,
     ends: Vec<(u64, usize)>,
     rtt: u64,
 }
 
 impl Events {
     fn of(talks: &[Talk]) -> Events {
-        let all = || {
-            let each = talks.iter().enumerate();
-            each.flat_map(|(c, talk)| talk.spans.iter().map(move |s| (c, s)))
-        };
-        let mut begins: Vec<(u64, usize)> = all().map(|(c, s)| (s.first, c)).collect();
-        let mut ends: Vec<(u64, usize)> = all().map(|(c, s)| (s.last, c)).collect();
-        begins.sort_unstable();
+        let each = talks.iter().enumerate();
+        let ends = each.flat_map(|(c, talk)| talk.spans.iter().map(move |s| (s.last, c)));
+        let mut ends: Vec<(u64, usize)> = ends.collect();
         ends.sort_unstable();
         let rtt = talks.iter().map(|t| t.rtt).max().unwrap_or(0);
-        Events { begins, ends, rtt }
+        Events { ends, rtt }
     }
 
-    /// The connection that a request of `own` at `at` follows.
+    /// The connection whose answer a request of `own` at `at` follows.
     fn before(&self, own: usize, at: u64) -> Option<usize> {
-        let latest = |of: &[(u64, usize)], until: (u64, usize), within: u64| {
-            let here = of.partition_point(|&e| e < until);
-            let recent = of[..here].iter().rev();
-            let mut recent = recent.take_while(|e| e.0 + within > at);
-            recent.find(|e| e.1 != own).map(|e| e.1)
-        };
-        latest(&self.begins, (at, own), VOLLEY)
-            .or_else(|| latest(&self.ends, (at, own), PROMPT + self.rtt))
+        let here = self.ends.partition_point(|&e| e < (at, own));
+        let recent = self.ends[..here].iter().rev();
+        let mut recent = recent.take_while(|e| e.0 + PROMPT + self.rtt > at);
+        recent.find(|e| e.1 != own).map(|e| e.1)
     }
 }
 

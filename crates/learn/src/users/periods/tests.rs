@@ -108,3 +108,30 @@ fn a_heartbeat_and_a_long_download_keep_out_of_pages() {
     let alone = waits(&talks[3..]);
     assert!(alone.iter().all(Vec::is_empty));
 }
+
+/// A program that opens connections by a timer does so whatever has become of the ones before. (Where the answers end just
+/// before the timer each time, nobody can tell.)
+#[test]
+fn what_a_timer_begins_waits_for_nothing() {
+    for seed in 0..100 {
+        let mut noise = Noise(seed);
+        let takes = [100, 540, 800][seed as usize % 3];
+        let every = 1_030;
+        let mut talks = Vec::new();
+        // Two that are kept, and a dozen new ones each time.
+        let mut kept = vec![Vec::new(); 2];
+        for volley in 0..20 {
+            let at = 500 + volley * every;
+            for own in &mut kept {
+                own.push((at + noise.below(3), takes + noise.below(60)));
+            }
+            for _ in 0..12 {
+                let once = (at + noise.below(8), takes + noise.below(60));
+                talks.push(talk(&[once], false));
+            }
+        }
+        talks.extend(kept.iter().map(|times| talk(times, false)));
+        let found = waits(&talks);
+        assert!(found.iter().all(Vec::is_empty), "seed {seed}");
+    }
+}
