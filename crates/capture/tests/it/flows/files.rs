@@ -11,7 +11,7 @@ use swell_capture::flow::{FlowProblem, FlowReader, FlowSkip, Layer, SamplingSour
 #[test]
 fn nfdump_files_hold_what_nfdump_counted() {
     let Some(folder) = traces() else { return };
-    if !installed("nfdump") {
+    if !swell_needs::programs(&["nfdump"]) {
         return;
     }
     for file in [

@@ -355,7 +355,7 @@ fn a_capture_metered_loses_nothing_and_tshark_reads_what_is_written() {
     let again = Reader::open(&path).unwrap_or_else(|e| panic!("{e}"));
     let read = drain(FlowReader::metered(again, Metering::default()));
     assert_eq!((read.counts.packets, read.counts.bytes), (packets, bytes));
-    if !installed("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
