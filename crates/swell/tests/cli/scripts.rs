@@ -125,17 +125,18 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
     }
 }
 
-/// The short version. Without arguments, `scripts/soak` runs for twenty minutes with twenty agents.
+/// The short version. Without arguments, `scripts/soak` runs for twenty minutes with twenty agents. Clocks that are
+/// wrong by up to 5 % show within seconds what those of real machines show within hours.
 #[test]
 fn agents_that_are_killed_cut_off_and_stalled_come_back_and_account_for_everything() {
     let dir = Scratch::new("soak");
-    if !swell_needs::programs(&["ip", "curl", "unshare"]) {
+    if !swell_needs::programs(&["ip", "curl", "unshare", "cc"]) {
         return;
     }
     if emulates(&dir) {
-        let said = script(&dir, "soak", &["4", "0.4", "7"]);
+        let said = script(&dir, "soak", &["4", "0.4", "7", "50000"]);
         assert!(
-            said.lines().filter(|l| l.starts_with("good")).count() == 7,
+            said.lines().filter(|l| l.starts_with("good")).count() == 9,
             "{said}"
         );
     }
