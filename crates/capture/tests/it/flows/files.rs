@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::drain;
-use super::oracle::installed;
 use crate::folder::{plain, traces};
 use swell_capture::flow::{FlowProblem, FlowReader, FlowSkip, Layer, SamplingSource};
 

@@ -4,7 +4,6 @@
 use std::process::Command;
 
 use super::drain;
-use super::oracle::installed;
 use crate::build::{MICROS, Order, ethernet, pcap_header, pcap_record, udp, v4, web_frames};
 use crate::folder::traces;
 use swell_base::{Code, Dur};
