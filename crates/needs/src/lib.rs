@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_package() {
-        let ci = "want cc gcc libc6-dev\ntests)\n  want nc netcat-openbsd\n# want no more\n";
-        assert_eq!(package(ci, "nc"), Some("netcat-openbsd"));
-        assert_eq!(package(ci, "cc"), Some("gcc libc6-dev"));
-        assert_eq!(package(ci, "no"), None);
+        let text = "want cc gcc libc6-dev\ntests)\n  want nc netcat-openbsd\n# want no more\n";
+        assert_eq!(package(text, "nc"), Some("netcat-openbsd"));
+        assert_eq!(package(text, "cc"), Some("gcc libc6-dev"));
+        assert_eq!(package(text, "no"), None);
         assert_eq!(missing(&["sh", "cargo"]), "");
         let gone = missing(&["no-such-program", "sh", "nor-this"]);
         let each = "no-such-program is not installed, nor-this is not installed";
