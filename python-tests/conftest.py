@@ -2,6 +2,7 @@
 import importlib
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -17,6 +18,14 @@ def skip(reason):
     if os.environ.get("CI"):
         pytest.fail(f"CI must have it: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def programs(*names):
+    """Programs that a test needs. See `skip`."""
+    own = {**os.environ, "CI": ""}
+    out = subprocess.run([ROOT / "scripts/needs", *names], capture_output=True, text=True, env=own)
+    if out.returncode:
+        skip(out.stdout.replace("skipped: ", "").strip() or out.stderr)
 
 
 def package(name):

@@ -13,6 +13,8 @@ import sys
 import pytest
 import yaml
 
+from conftest import programs, skip
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 SWELL = os.environ["SWELL"]
@@ -27,6 +29,12 @@ def place(tmp_path):
     token.chmod(0o440)
     (tmp_path / "state").mkdir()
     return tmp_path
+
+
+def beside_python(program):
+    """A program that requirements.txt installs beside this Python, or that is installed elsewhere."""
+    path = shutil.which(program, path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
+    return path or skip(f"{program} is not installed (python-tests/requirements.txt has it)")
 
 
 def local(words, place):
@@ -87,8 +95,7 @@ def test_the_service_runs_and_is_the_same_after_a_restart(place):
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
-    if not shutil.which("systemd-analyze"):
-        pytest.skip("systemd-analyze is not installed")
+    programs("systemd-analyze")
     # The validator also checks that the program exists.
     text = (DEPLOY / "swell-agent.service").read_text().replace("/usr/local/bin/swell", SWELL)
     copy = tmp_path / "swell-agent.service"
@@ -111,7 +118,7 @@ def test_the_first_process_of_a_container_runs_and_ends_when_asked(place):
     # The kernel drops signals to an init process without a handler.
     before = ["unshare", "--pid", "--fork", "--kill-child", "--"]
     if subprocess.run([*before, "true"], capture_output=True).returncode:
-        pytest.skip("no process namespace can be made here")
+        skip("no process namespace can be made here")
     runs(local(words, place), before)
 
 
@@ -150,8 +157,24 @@ def test_prometheus_reads_what_agents_serve():
     assert "metrics_path" not in job, "/metrics is the default"
     port = container("Containerfile")["EXPOSE"].split("/")[0]
     assert all(t.endswith(f":{port}") for c in job["static_configs"] for t in c["targets"])
-    if shutil.which("promtool"):
-        subprocess.run(["promtool", "check", "config", "--syntax-only", DEPLOY / "prometheus.yaml"], check=True)
+    programs("promtool")
+    subprocess.run(["promtool", "check", "config", "--syntax-only", DEPLOY / "prometheus.yaml"], check=True)
+
+
+def test_manifests_have_the_keys_of_kubernetes():
+    manifests = [DEPLOY / "kubernetes.yaml", DEPLOY / "kubernetes-shards.yaml"]
+    # `--strict` refuses unknown keys, which a cluster would drop or refuse.
+    out = subprocess.run([beside_python("kubernetes-validate"), "--strict", *manifests], capture_output=True, text=True)
+    assert out.returncode == 0, out.stdout + out.stderr
+    assert (out.stdout + out.stderr).count(" passed for resource ") == 4, out.stdout + out.stderr
+
+
+def test_files_that_build_containers_have_no_faults():
+    files = sorted(DEPLOY.rglob("Containerfile*"))
+    assert len(files) == 3
+    # Versions of Debian's packages are not pinned: its archive keeps only the newest.
+    out = subprocess.run([beside_python("hadolint"), "--no-color", "--ignore", "DL3008", *files], capture_output=True, text=True)
+    assert out.returncode == 0 and not out.stdout, out.stdout + out.stderr
 
 
 def test_the_network_of_the_quic_runner_has_what_it_runs():
@@ -164,9 +187,10 @@ def test_the_network_of_the_quic_runner_has_what_it_runs():
 
 
 def test_services_of_compose_talk_through_the_link():
+    programs("ip", "unshare")
     space = ["unshare", "-mn" if os.geteuid() == 0 else "-Urmn", "--", "true"]
-    if not shutil.which("ip") or subprocess.run(space, capture_output=True).returncode:
-        pytest.skip("no network namespaces can be made here")
+    if subprocess.run(space, capture_output=True).returncode:
+        skip("no network namespaces can be made here")
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     images = {service["image"] for service in compose["services"].values()}
     assert images == {"groundswell", "docker.io/library/python:3.13-slim"}
@@ -178,11 +202,8 @@ def test_services_of_compose_talk_through_the_link():
 
 
 def test_the_ansible_role_sets_up_agents_that_a_controller_finds(tmp_path):
-    # Installed beside this Python by requirements.txt, or anywhere else.
+    playbook = beside_python("ansible-playbook")
     beside = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-    playbook = shutil.which("ansible-playbook", path=beside)
-    if not playbook:
-        pytest.skip("ansible-playbook is not installed")
     ports = []
     for _ in range(2):
         with socket.create_server(("127.0.0.1", 0)) as free:

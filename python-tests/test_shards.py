@@ -2,11 +2,12 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 
 import pytest
 import yaml
+
+from conftest import programs
 
 ROOT = pathlib.Path(__file__).parent.parent
 EXPERIMENT = """
@@ -61,9 +62,7 @@ def test_the_indexed_job_of_kubernetes_does_every_shard(place):
 
 
 def test_the_recipe_with_gnu_parallel_does_every_shard(place):
-    if not shutil.which("parallel"):
-        assert "CI" not in os.environ, "GNU parallel is missing"
-        pytest.skip("GNU parallel is missing")
+    programs("parallel")
     page = (ROOT / "docs/how-to/sweep.md").read_text()
     [recipe] = [line for line in page.split("`") if line.startswith("seq 4 | parallel")]
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", recipe], cwd=place, capture_output=True, text=True)

@@ -58,3 +58,27 @@ def test_every_exit_code_of_the_manual_is_in_the_help():
     codes = re.compile(r"(?<![\w+] )\b\d+(?: \+ N)?(?= )")
     assert sorted(codes.findall(of_all)) == sorted(code for code, _ in rows)
     assert sorted(codes.findall(of_under)) == sorted(code for code, what in rows if what.startswith("`swell under`"))
+
+
+def test_continuous_integration_installs_every_program_that_tests_need():
+    wanted = set(re.findall(r"^ *want (\S+) ", (ROOT / ".ci/run").read_text(), re.M))
+    # Every Debian has these; .ci/run installs Python in another way.
+    wanted |= {"bash", "cat", "su", "python3"}
+    words = lambda pattern, text: {word for found in re.findall(pattern, text) for word in re.findall(r"[\w-]+", found)}
+    needed = set()
+    for path in (ROOT / "crates").rglob("*.rs"):
+        if path.parent.parent.name != "needs":
+            needed |= words(r"programs\(&\[(.*?)\]\)", path.read_text())
+    for path in (ROOT / "experiments/programs").iterdir():
+        needed |= words(r"\A# needs: (.*)", path.read_text())
+    for path in (ROOT / "python-tests").glob("test_*.py"):
+        needed |= words(r"(?m)^    programs\((.*)\)$", path.read_text())
+    for path in (ROOT / "scripts").iterdir():
+        text = path.read_text() if path.is_file() else ""
+        needed |= words(r"(?<!def )\bneeds\(((?:\"[\w-]+\",? ?)+)\)", text)
+        if path.name == "odd-programs":
+            needed |= words(r"(?m)^ *try [\w-]+ \"([\w -]*)\" ", text)
+        if path.name == "bridge-check":
+            needed |= words(r"\bhas ([a-z0-9 ]+)(?: \|\||; then)", text)
+    assert len(needed) > 40
+    assert needed <= wanted, needed - wanted

@@ -143,8 +143,8 @@ fn single_pictures_are_files_and_pixels() {
         assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 720);
         if let Some(warning) = warning {
-            println!("no fonts on this machine: {}", warning.message);
             assert_eq!(warning.code, Code::NoFonts);
+            swell_needs::skip(format_args!("text of pictures: {}", warning.message));
         }
     }
     assert_eq!(cdf_svg(&data, "no such", &canvas), None);

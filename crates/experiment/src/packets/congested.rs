@@ -11,7 +11,6 @@ use swell_tcp::Config;
 use swell_traffic::{Connection, Exchange, Model, Session};
 
 use super::law::{USERS, learnt_again, only, world};
-use super::tests::there_is;
 
 /// Payload of every stream from the left and from the right, each byte once, and the number of segments that do not
 /// advance the sequence number. Decoded from the file by tshark, which shares no code with ours.
@@ -52,7 +51,7 @@ fn by_tshark(scratch: &Path, path: &Path) -> (Vec<[u64; 2]>, u64) {
 /// Compares both the learner and an independent decoder with the known input.
 #[test]
 fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
-    if !there_is("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();

@@ -142,17 +142,6 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
     )
 }
 
-/// Whether `program` is installed. If not, prints a message, and fails in continuous integration.
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
-pub(super) fn there_is(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        assert!(std::env::var_os("CI").is_none(), "{program} is missing");
-        eprintln!("skipped: {program} is missing");
-    }
-    found
-}
-
 /// Fields in which tshark reports anomalies.
 const REMARKS: [&str; 11] = [
     "tcp.analysis.retransmission",
@@ -325,7 +314,7 @@ fn tcpdump_reads_both_interfaces() {
 /// former that its bytes had been seen before.
 #[test]
 fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
-    if !there_is("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -369,7 +358,7 @@ fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
 /// timestamps never decrease, and windows are those of the endpoints.
 #[test]
 fn tshark_reads_stamps_windows_and_ecn_as_they_were_simulated() {
-    if !there_is("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -452,7 +441,7 @@ fn tshark_reads_stamps_windows_and_ecn_as_they_were_simulated() {
 
 #[test]
 fn every_checksum_is_right_for_payload_of_zeros() {
-    if !there_is("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();

@@ -19,8 +19,12 @@ impl Drop for Network {
 }
 
 impl Network {
-    /// `None`, with a message, if rights or programs are missing.
+    /// `None` if rights or programs are missing: see [`swell_needs::skip`].
+    #[track_caller]
     fn new() -> Option<Network> {
+        if !swell_needs::programs(&["unshare", "nsenter", "ip", "iptables"]) {
+            return None;
+        }
         let child = Command::new("unshare")
             .args(["--net", "sh", "-c", "ip link set lo up && exec sleep 120"])
             .stderr(Stdio::null())
@@ -38,9 +42,7 @@ impl Network {
         match (ready, network.run("iptables", "-L")) {
             (true, Ok(())) => Some(network),
             (_, why) => {
-                say(&format!(
-                    "skipped: no network that loses packets can be made here: {why:?}"
-                ));
+                swell_needs::skip(format_args!("no network that loses packets: {why:?}"));
                 None
             }
         }
@@ -75,11 +77,6 @@ impl Network {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
 fn sides(network: &Network, traffic: Script) -> [Run; 2] {
     let server = network.inside(server);
     let to = target(&server);
@@ -96,7 +93,7 @@ fn lost_packets_cost_time_and_nothing_else() {
     // Applies to every packet, including those of handshakes and of the lease.
     let some = "-A INPUT -m statistic --mode random --probability 0.05 -j DROP";
     if let Err(why) = network.run("iptables", some) {
-        return say(&format!("skipped: {why}"));
+        return swell_needs::skip(why);
     }
     let [server, client] = sides(
         &network,

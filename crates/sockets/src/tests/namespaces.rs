@@ -132,14 +132,11 @@ impl Paths for Map {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "says why it is skipped")]
 fn a_thousand_clients_and_servers_have_an_address_each() {
     let [left, right] = match pair() {
         Ok(pair) => pair,
         Err(why) => {
-            assert!(std::env::var_os("CI").is_none(), "no namespaces: {why}");
-            eprintln!("skipped: no namespaces can be made here: {why}");
-            return;
+            return swell_needs::skip(format_args!("no namespaces can be made here: {why}"));
         }
     };
     let (script, log) = Script::new(|_, event, actions| match event {

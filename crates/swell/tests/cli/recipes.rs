@@ -1,6 +1,6 @@
 //! Runs every recipe of `experiments/programs` once, with real programs and without background.
 
-#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+#![expect(clippy::print_stdout, reason = "a test that is tried again says why")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -19,13 +19,11 @@ fn recipes() -> Vec<PathBuf> {
     all
 }
 
-/// The programs that a recipe requires in its first line and that are not installed.
-fn missing(text: &str) -> Vec<&str> {
+/// The programs that a recipe requires in its first line.
+fn needs(text: &str) -> Vec<&str> {
     let first = text.lines().next().unwrap_or_default();
     let needs = first.strip_prefix("# needs: ").expect("the first line");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let here = |program: &&str| !std::env::split_paths(&path).any(|p| p.join(program).exists());
-    needs.split_whitespace().filter(here).collect()
+    needs.split_whitespace().collect()
 }
 
 /// The shortened recipe: one run without background, in which its clients run once.
@@ -66,9 +64,7 @@ fn every_recipe_runs() {
                 while let Some(path) = { left.lock().unwrap().pop() } {
                     let recipe = std::fs::read_to_string(&path).unwrap();
                     let name = path.file_stem().unwrap().to_str().unwrap();
-                    let missing = missing(&recipe);
-                    if !missing.is_empty() {
-                        println!("skipped: {name}: {missing:?} cannot be found");
+                    if !swell_needs::programs(&needs(&recipe)) {
                         continue;
                     }
                     let dir = Scratch::new(&format!("recipe-{name}"));

@@ -5,13 +5,12 @@ use std::fs::OpenOptions;
 use super::{Scratch, run, swell, text};
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a skipped test says why")]
 fn output_to_a_full_disk_is_a_failure() {
     let dir = Scratch::new("full-disk");
     // clap prints help and version itself.
     for asked in ["models", "--help", "--version"] {
         let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
-            println!("skipped: there is no /dev/full here");
+            swell_needs::skip("there is no /dev/full here");
             return;
         };
         let done = swell(&dir).arg(asked).stdout(full).output().unwrap();
@@ -22,7 +21,6 @@ fn output_to_a_full_disk_is_a_failure() {
 
 /// Writing to a device must not replace it by a file through a rename; a link stays a link.
 #[test]
-#[expect(clippy::print_stdout, reason = "a skipped test says why")]
 fn a_device_and_a_link_stay_what_they_are() {
     let dir = Scratch::new("devices");
     std::os::unix::fs::symlink("/dev/full", dir.0.join("full.svg")).unwrap();
@@ -34,7 +32,7 @@ fn a_device_and_a_link_stay_what_they_are() {
         assert_eq!(full.status.code(), Some(1), "{}", text(&full.stderr));
         assert!(text(&full.stderr).contains("full.svg: No space left"));
     } else {
-        println!("skipped: there is no /dev/full here");
+        swell_needs::skip("there is no /dev/full here");
     }
     assert!(show("link.svg").status.success());
     for link in ["full.svg", "link.svg"] {

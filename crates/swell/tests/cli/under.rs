@@ -1,24 +1,20 @@
 //! Real programs under the emulator.
 
-#![expect(clippy::print_stdout, reason = "a skipped test says why")]
-
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::{Scratch, ran, run, swell, text};
 
-/// Whether emulation works on this machine. If not, prints why; the caller then returns.
+/// Whether emulation works on this machine. If not, the caller returns: see [`swell_needs::skip`].
+#[track_caller]
 pub(crate) fn emulates(dir: &Scratch) -> bool {
     let out = run(dir, &["doctor"]);
     if !out.status.success() {
-        println!("skipped: {}{}", text(&out.stdout), text(&out.stderr));
+        let (said, complained) = (text(&out.stdout), text(&out.stderr));
+        swell_needs::skip(format_args!("no emulation: {said}{complained}"));
         return false;
     }
-    let bash = std::process::Command::new("bash").arg("--version").output();
-    if bash.is_err() {
-        println!("skipped: bash, with which the test fetches, is not there");
-    }
-    bash.is_ok()
+    swell_needs::programs(&["bash"])
 }
 
 /// A bash command that fetches an object and prints the bytes received, headers included.
@@ -179,14 +175,7 @@ duration = "30s"
 #[test]
 fn more_hosts_have_names_addresses_and_programs() {
     let dir = Scratch::new("hosts");
-    if !emulates(&dir) {
-        return;
-    }
-    let python = std::process::Command::new("python3")
-        .arg("--version")
-        .output();
-    if python.is_err() {
-        println!("skipped: python3, which serves files in this test, is not there");
+    if !emulates(&dir) || !swell_needs::programs(&["python3"]) {
         return;
     }
     let get = |host: &str, port: u16| {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::drain;
-use super::oracle::installed;
 use crate::folder::{plain, traces};
 use swell_capture::flow::{FlowProblem, FlowReader, FlowSkip, Layer, SamplingSource};
 
 #[test]
 fn nfdump_files_hold_what_nfdump_counted() {
     let Some(folder) = traces() else { return };
-    if !installed("nfdump") {
+    if !swell_needs::programs(&["nfdump"]) {
         return;
     }
     for file in [

@@ -4,7 +4,6 @@
 use std::process::Command;
 
 use super::drain;
-use super::oracle::installed;
 use crate::build::{MICROS, Order, ethernet, pcap_header, pcap_record, udp, v4, web_frames};
 use crate::folder::traces;
 use swell_base::{Code, Dur};
@@ -355,7 +354,7 @@ fn a_capture_metered_loses_nothing_and_tshark_reads_what_is_written() {
     let again = Reader::open(&path).unwrap_or_else(|e| panic!("{e}"));
     let read = drain(FlowReader::metered(again, Metering::default()));
     assert_eq!((read.counts.packets, read.counts.bytes), (packets, bytes));
-    if !installed("tshark") {
+    if !swell_needs::programs(&["tshark"]) {
         return;
     }
     let file = tempfile::NamedTempFile::new().expect("a temporary file");

@@ -2,28 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::drain;
 use super::walk::flow_files;
 use crate::folder::traces;
 use swell_capture::flow::FlowReader;
 use swell_capture::{Reader, Transport};
-
-/// Whether a program is installed. If not, a message is printed.
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
-pub fn installed(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("-h")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok();
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
-}
+use swell_needs::programs;
 
 /// Destination ports of the UDP datagrams of a capture.
 fn ports(path: &Path) -> BTreeSet<u16> {
@@ -80,7 +66,7 @@ const BEYOND_TSHARK: (&str, u64, u64) = ("v9-s100.pcap", 18 + 4, 1453 + 380);
 #[test]
 fn packets_and_bytes_are_those_of_tshark() {
     let Some(folder) = traces() else { return };
-    if !installed("tshark") {
+    if !programs(&["tshark"]) {
         return;
     }
     let mut compared = 0;
@@ -117,7 +103,7 @@ const SAMPLED_FRAMES: [&str; 4] = [
 #[test]
 fn data_before_their_templates_are_what_tshark_reads_behind_them() {
     let Some(folder) = traces() else { return };
-    if !installed("tshark") {
+    if !programs(&["tshark"]) {
         return;
     }
     let mut capture = Vec::new();
