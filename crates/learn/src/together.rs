@@ -38,6 +38,8 @@ const SHORT_EXCEED: f64 = 0.5;
 /// from longer ones.
 const MOSTLY: u32 = 4;
 const MANY: u32 = 20;
+/// Least share of the windows that fill a line, for the line to be full all the time.
+const ALWAYS: f64 = 0.75;
 /// Rate from which on a window finds the line busy, as a part of the line's.
 const BUSY: f64 = 0.85;
 /// Length of a bin whose busiest windows are kept, milliseconds.
@@ -266,6 +268,38 @@ impl Together {
             let mostly = own[kind] >= MANY && own[kind] > MOSTLY * near[kind];
             mostly && f64::from(more[0]) <= EXCEED * f64::from(own[0])
         })
+    }
+
+    /// Whether a line of this rate is full all the time, and hosts share it. `one`: as for [`Together::limit`].
+    pub(crate) fn always(&self, rate: Rate, one: bool) -> bool {
+        let kbit = rate.bps() as f64 / 1e3;
+        let kind = if one { 2 } else { 1 };
+        let shortest = level(kbit, PACKETS);
+        [shortest, LEVELS - 1].into_iter().all(|level| {
+            let all: f64 = self.counts[level].iter().map(|n| f64::from(n[0])).sum();
+            let [_, full, over] = self.windows(level, kbit);
+            let most = f64::from(full[kind]) >= ALWAYS * all;
+            full[kind] >= MANY && most && f64::from(over[0]) <= EXCEED * f64::from(full[0])
+        })
+    }
+
+    /// The rate of most of the longest windows, if a line of this rate is full all the time.
+    pub(crate) fn steady(&self, one: bool) -> Option<Rate> {
+        let counts = self.counts[LEVELS - 1].iter().enumerate();
+        let (place, _) = counts.max_by_key(|(_, n)| n[0])?;
+        let kbit = |place: usize| (place as f64 / BUCKETS).exp2();
+        let near = (kbit(place) / FULL, kbit(place) * FULL);
+        let (mut sum, mut windows) = (0.0, 0.0);
+        for (place, n) in self.counts[LEVELS - 1].iter().enumerate() {
+            if (near.0..near.1).contains(&kbit(place)) {
+                sum += f64::from(n[0]) * kbit(place);
+                windows += f64::from(n[0]);
+            }
+        }
+        // Known to about a hundredth.
+        let digit = 10f64.powf((sum / windows).log10().floor() - 2.0);
+        let rate = Rate::from_bps(((sum / windows / digit).round() * digit * 1e3) as u64);
+        self.always(rate, one).then_some(rate)
     }
 
     /// Whether a line of this rate was full for so many packets around a time in milliseconds.
