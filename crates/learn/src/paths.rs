@@ -63,8 +63,8 @@ mod losses;
 
 pub(crate) use full::Delayed;
 pub(crate) use limits::Limited;
-pub(crate) use losses::Untold;
 use limits::Line;
+pub(crate) use losses::Untold;
 use losses::{Beyond, elsewhere};
 
 /// Minimum number of samples for an RTT to count as sound (Swing).
@@ -224,7 +224,11 @@ impl Paths {
                 path.rtt -= share;
                 own.rtt += share;
             }
-            (std::mem::take(paths), std::mem::take(taken), std::mem::take(&mut role.hosts))
+            (
+                std::mem::take(paths),
+                std::mem::take(taken),
+                std::mem::take(&mut role.hosts),
+            )
         });
         counts.delayed = [false, true].map(|right| {
             let all = found.iter().flat_map(|(paths, _, of)| paths.iter().zip(of));
@@ -307,7 +311,9 @@ fn paths(
             all.filter(move |(h, _)| h.2 == right)
         };
         [
-            line(here().filter_map(|(h, _)| few(hosts.measured(h.0)?, Sample::Up, full[0].as_ref()))),
+            line(
+                here().filter_map(|(h, _)| few(hosts.measured(h.0)?, Sample::Up, full[0].as_ref())),
+            ),
             line(here().filter_map(|(_, o)| o.path.down)),
         ]
     });

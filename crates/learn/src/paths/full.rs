@@ -11,16 +11,20 @@ use swell_base::{Bytes, Dur, Rate};
 
 use super::limits::Line;
 use super::losses::Beyond;
-use super::{FULL, FEW_PAIRS, shortest};
+use super::{FEW_PAIRS, FULL, shortest};
 use crate::hosts::{Measured, Sample};
 use crate::together::BUSY_PACKETS;
 
 /// Spacings within this factor of their mode are equal to it.
 const EQUAL: f64 = 1.1;
-/// Least share of the spacings that are equal where a line of the host's own makes them so.
+/// Least share of the spacings that are equal where a line of the host's own makes them so, and largest share of those
+/// that are shorter.
 const MOSTLY: f64 = 0.5;
+const SELDOM: f64 = 0.1;
 /// Least median of the delays by which packets wait in a queue, and least delay worth a warning, in packets.
 const QUEUED: u64 = 4;
+/// Least share of the packets that a full queue loses.
+const LOSES: f64 = 0.01;
 /// Answers that are later than the shortest by at most this number of packets are as short.
 const SHORT: u64 = 2;
 /// Minimum number of answers for their variation to be known.
@@ -41,15 +45,25 @@ fn packets(rate: Rate, n: u64) -> u32 {
     u32::try_from(time).unwrap_or(u32::MAX)
 }
 
-/// Whether packets of most hosts wait in a queue as long as that of a line of this rate.
-pub(super) fn waits(hosts: &[&Measured], rate: Rate) -> bool {
+/// Whether packets from these hosts, or to them, wait for a line of this rate: answers to most hosts are late, or packets
+/// are lost, as in a queue that is so full that all are equally late.
+pub(super) fn waits(hosts: &[&Measured], way: usize, rate: Rate) -> bool {
+    let sums = hosts.iter().fold([0u64; 2], |sums, m| {
+        let own = [m.sent, m.received][way];
+        [0, 1].map(|k| sums[k] + u64::from(own[k]))
+    });
+    if sums[1] as f64 >= LOSES * sums[0] as f64 && sums[1] > 0 {
+        return true;
+    }
     let least = packets(rate, QUEUED);
     let late = |m: &Measured| {
         let shortest = shortest(m)?;
         let known = TIMES.into_iter().filter_map(|kind| m.get(kind));
         let known = known.filter(|times| times.kept.len() >= ANSWERS);
         // Less than half of the answers are late for other reasons, such as delayed acknowledgements.
-        let typical = known.filter_map(|times| times.quantile(0.5, |v, _| v)).max()?;
+        let typical = known
+            .filter_map(|times| times.quantile(0.5, |v, _| v))
+            .max()?;
         Some(typical - shortest >= least)
     };
     let known: Vec<bool> = hosts.iter().filter_map(|m| late(m)).collect();
@@ -63,14 +77,15 @@ pub(super) fn unshared(m: &Measured, kind: Sample, own: Rate, line: Option<&Line
         return own;
     };
     let kbit = u32::try_from(own.bps() / 1000).unwrap_or(u32::MAX);
-    if std::env::var("DBG").is_ok() {
-        if let Some(r) = m.get(kind) {
-            let q = |q: f64| r.quantile(q, |v, _| v).unwrap_or(0);
-            eprintln!("{kind:?} own {kbit} n {} {:?} near {:.2} above {:.2} steady {} peaks {:?}", r.seen, [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0].map(q), r.near(kbit, EQUAL, 0), r.kept.iter().filter(|k| f64::from(k.0) > EQUAL * f64::from(kbit)).count() as f64 / r.kept.len() as f64, m.steady(), m.peaks());
-        }
-    }
     let equal = match m.get(kind).filter(|seen| seen.seen >= FEW_PAIRS) {
-        Some(seen) => seen.near(kbit, EQUAL, 0) >= MOSTLY,
+        Some(seen) => {
+            let faster = seen
+                .kept
+                .iter()
+                .filter(|k| f64::from(k.0) > EQUAL * f64::from(kbit));
+            let few = faster.count() as f64 <= SELDOM * seen.kept.len() as f64;
+            few && seen.near(kbit, EQUAL, 0) >= MOSTLY
+        }
         None => m.steady(),
     };
     if equal { own } else { line.rate }
@@ -90,7 +105,9 @@ pub(crate) struct Delayed {
 fn told(m: &Measured, line: &Line<'_>) -> bool {
     let most = shortest(m).map_or(0, |least| least.saturating_add(packets(line.rate, SHORT)));
     let known = TIMES.into_iter().filter_map(|kind| m.get(kind));
-    let mut short = known.flat_map(|times| times.kept.iter()).filter(|k| k.0 <= most);
+    let mut short = known
+        .flat_map(|times| times.kept.iter())
+        .filter(|k| k.0 <= most);
     short.any(|k| BUSY_PACKETS.iter().any(|n| !line.busy(*n, k.1)))
 }
 

@@ -75,7 +75,9 @@ fn find<'t>(
     let most = hosts.iter().map(|m| packets(m)).max().unwrap_or(0);
     let all: u64 = hosts.iter().map(|m| packets(m)).sum();
     let one = all > 0 && most as f64 >= NEARLY_ALL * all as f64;
-    let always = |rate: Rate| by.always(rate, one) && full::waits(hosts, rate);
+    let always = |rate: Rate| {
+        by.always(rate, one) && full::waits(hosts, usize::from(kind == Sample::Down), rate)
+    };
     if let Some(rate) = given {
         let limit = by.limit(rate, one);
         let line = Line {
