@@ -360,6 +360,33 @@ mod tests {
         found
     }
 
+    /// Three hosts send a packet in turn at 10 Mbit/s, except while it is `idle` at a time in milliseconds.
+    fn in_turn(idle: impl Fn(u64) -> bool) -> Together {
+        let mut found = Together::default();
+        for k in (0..50_000u64).filter(|k| !idle(k * 12 / 10)) {
+            found.add(k * 1_200_000, [(k % 3) as u32, 99], 1_500);
+        }
+        found.finish();
+        found
+    }
+
+    #[test]
+    fn a_line_that_is_full_all_the_time() {
+        let near = |found: &Together| {
+            let rate = found.steady(false).map(|rate| rate.bps() as f64 / 1e6);
+            rate.is_some_and(|mbit| (mbit / MBIT as f64 - 1.0).abs() < 0.03)
+        };
+        // BBR sends next to nothing for 200 ms of every ten seconds.
+        for found in [in_turn(|_| false), in_turn(|at| at % 10_000 < 200)] {
+            assert!(near(&found) && found.always(rate(MBIT), false));
+            assert!(!found.always(rate(2 * MBIT), false) && !found.always(rate(MBIT / 2), false));
+        }
+        let half = in_turn(|at| at % 1_000 < 500);
+        assert!(!half.always(rate(MBIT), false) && half.steady(false).is_none());
+        // One host at a time may be on a line of its own.
+        assert!(transfers(1_000).steady(false).is_none());
+    }
+
     #[test]
     fn hosts_that_share_a_line_fill_it_together() {
         // Packets of three hosts in turn, a second of every two.
