@@ -198,8 +198,8 @@ impl Paths {
             counts.untold[usize::from(right)] = beyond.untold();
             beyond
         });
-        let [left, right] = &mut beyond;
-        (left.full, right.full) = (left.full(right), right.full(left));
+        let [left, other] = &mut beyond;
+        (left.full, other.full) = (left.full(other), other.full(left));
         counts.queues = beyond.each_ref().map(|side| side.queue.mean());
         // The shared link that data from each side come through.
         let sources = [false, true].map(|right| {
@@ -372,8 +372,8 @@ fn paths(
         } else if path.rtt_samples < SOUND_RTT {
             counts.few += 1;
         }
-        let lines = &beyond[usize::from(role.hosts[i].2)].lines;
-        let [from, to] = [0, 1].map(|way| lines[way].or(full[way]));
+        let own_lines = &beyond[usize::from(role.hosts[i].2)].lines;
+        let [from, to] = [0, 1].map(|way| own_lines[way].or(full[way]));
         taken.push(Taken {
             rtt: queue,
             up: limits::take(&mut path.up, from.as_ref()),

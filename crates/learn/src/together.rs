@@ -286,12 +286,12 @@ impl Together {
     /// The rate of most of the longest windows, if a line of this rate is full all the time.
     pub(crate) fn steady(&self, one: bool) -> Option<Rate> {
         let counts = self.counts[LEVELS - 1].iter().enumerate();
-        let (place, _) = counts.max_by_key(|(_, n)| n[0])?;
-        let kbit = |place: usize| (place as f64 / BUCKETS).exp2();
-        let near = (kbit(place) / FULL, kbit(place) * FULL);
+        let kbit = |bucket: usize| (bucket as f64 / BUCKETS).exp2();
+        let most = kbit(counts.max_by_key(|(_, n)| n[0])?.0);
+        let near = most / FULL..most * FULL;
         let (mut sum, mut windows) = (0.0, 0.0);
         for (place, n) in self.counts[LEVELS - 1].iter().enumerate() {
-            if (near.0..near.1).contains(&kbit(place)) {
+            if near.contains(&kbit(place)) {
                 sum += f64::from(n[0]) * kbit(place);
                 windows += f64::from(n[0]);
             }

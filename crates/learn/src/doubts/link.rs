@@ -22,7 +22,7 @@ pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
         for (way, line) in ["from", "to"].into_iter().zip(lines) {
             w.extend(line.map(|line| rate(side, way, &line)));
             let paced = line.filter(|line| line.paced);
-            w.extend(paced.map(|line| spaced(side, way, &line)));
+            w.extend(paced.map(|full| spaced(side, way, &full)));
         }
     }
     for (side, losses) in ["left", "right"].into_iter().zip(&c.untold) {

@@ -56,7 +56,7 @@ pub(super) fn waits(hosts: &[&Measured], way: usize, rate: Rate) -> bool {
         return true;
     }
     let least = packets(rate, QUEUED);
-    let late = |m: &Measured| {
+    let waited = |m: &Measured| {
         let shortest = shortest(m)?;
         let known = TIMES.into_iter().filter_map(|kind| m.get(kind));
         let known = known.filter(|times| times.kept.len() >= ANSWERS);
@@ -66,8 +66,8 @@ pub(super) fn waits(hosts: &[&Measured], way: usize, rate: Rate) -> bool {
             .max()?;
         Some(typical - shortest >= least)
     };
-    let known: Vec<bool> = hosts.iter().filter_map(|m| late(m)).collect();
-    let late = known.iter().filter(|late| **late).count();
+    let known: Vec<bool> = hosts.iter().filter_map(|m| waited(m)).collect();
+    let late = known.iter().filter(|own| **own).count();
     late > 0 && 2 * late >= known.len()
 }
 
