@@ -52,7 +52,7 @@ fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
 }
 
 /// Codes of warnings of a model that lacks harm which its trace does, and what it lacks.
-const LACKING: [(Code, &str); 5] = [
+pub(super) const LACKING: [(Code, &str); 5] = [
     (Code::LoadLeftOut, "some of the load"),
     (Code::BurstsSpread, "some of the bursts"),
     (Code::SessionsInStep, "the common bursts"),
