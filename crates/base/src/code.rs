@@ -146,6 +146,8 @@ codes! {
         LinkQueue = "link-queue",
         LinkRate = "link-rate",
         LinkLosses = "link-losses",
+        LinkDelay = "link-delay",
+        PacedSenders = "paced-senders",
         RepeatedCapture = "repeated-capture",
         TranslatedBetween = "translated-between",
         TapClocks = "tap-clocks",

@@ -1,14 +1,12 @@
 //! Models learnt at known networks: what the tapped link did is not on the paths of hosts, and what their own lines did is.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
 use swell_base::{Code, Direction, Dur};
-use swell_capture::Reader;
 use swell_experiment::observe::Observations;
-use swell_experiment::{Backend, Plan, Simulator};
-use swell_learn::{Learner, Options};
 use swell_traffic::Model;
+
+mod tapped;
+
+use tapped::{played, web};
 
 /// One link of 12 Mbit/s down and 4 Mbit/s up, with a queue of 50 ms.
 const LINK: &str = r#"
@@ -23,51 +21,12 @@ rate = "4Mbit"
 rate = "12Mbit"
 "#;
 
-/// Runs the last background of the text over these links, and writes its packets.
-fn run(links: &str, backgrounds: &str, seconds: u64, packets: Option<&Path>) -> Observations {
-    let text = format!(
-        r#"
-name = "lines"
-[run]
-warmup = "0s"
-duration = "{seconds}s"
-[[foreground]]
-name = "nobody"
-kind = "none"
-{backgrounds}
-[network]
-{links}
-"#
-    );
-    let plan = Plan::resolve(&text, "lines.toml", Path::new(".")).unwrap();
-    let cell = plan.cells.last().unwrap();
-    let mut spec = plan.spec(cell, &BTreeMap::new()).unwrap();
-    spec.packets = packets.map(Path::to_owned);
-    Simulator.run(&spec, &|_| {}, &|| false).unwrap()
+fn run(links: &str, backgrounds: &str, seconds: u64) -> Observations {
+    tapped::run(links, tapped::NOBODY, backgrounds, seconds, None)
 }
 
 fn learn(links: &str, backgrounds: &str, seconds: u64, link_rate: Option<&str>) -> Model {
-    let dir = tempfile::tempdir().unwrap();
-    let all = dir.path().join("all.pcapng");
-    run(links, backgrounds, seconds, Some(&all));
-    let own: PathBuf = dir.path().join("all.tapped.pcapng");
-    let file = if own.exists() { own } else { all };
-    let mut learner = Learner::new(Options {
-        inside: vec!["10.0.0.0/8".parse().unwrap()],
-        link_rtt: Dur::from_millis(20),
-        link_rate: [link_rate.map(|rate| rate.parse().unwrap()); 2],
-        length: Dur::from_secs(seconds),
-        ..Options::default()
-    });
-    let mut reader = Reader::open(&file).unwrap();
-    while let Some(packet) = reader.next_packet().unwrap() {
-        learner.push(&packet);
-    }
-    learner.finish()
-}
-
-fn web(clients: u32, keys: &str) -> String {
-    format!("[[background]]\nname = \"users\"\nkind = \"web\"\nclients = {clients}\n{keys}\n")
+    tapped::learn(links, backgrounds, [0, seconds], link_rate)
 }
 
 /// Losses to the hosts of these paths, of all their packets.
@@ -172,17 +131,10 @@ fn a_faster_link_is_used() {
             .iter()
             .any(|w| w.code == Code::LinkRate && w.severity == swell_base::Severity::Warning);
         assert_eq!(unclear, !follows, "{:?}", m.warnings);
-        let file = dir.path().join("model.json");
-        let mut bytes = Vec::new();
-        m.write(&mut bytes, false).unwrap();
-        std::fs::write(&file, bytes).unwrap();
-        let learnt = format!(
-            "[[background]]\nname = \"learnt\"\nkind = \"learnt\"\nmodel = \"{}\"\nsessions = 1\n",
-            file.display()
-        );
+        let learnt = played(&m, &dir.path().join("model.json"), "");
         let faster = LINK.replace("12Mbit", "45Mbit");
         let [was, is] = [&truth, &learnt].map(|users| {
-            let observed = run(&faster, users, 30, None);
+            let observed = run(&faster, users, 30);
             let down = observed
                 .bins
                 .iter()
@@ -233,18 +185,11 @@ fn a_line_that_is_never_less_than_full() {
         }
         let told = m.warnings.iter().any(|w| w.code == Code::LinkLosses);
         assert!(told, "{name}: {:?}", m.warnings);
-        let file = dir.path().join("model.json");
-        let mut bytes = Vec::new();
-        m.write(&mut bytes, false).unwrap();
-        std::fs::write(&file, bytes).unwrap();
-        let learnt = format!(
-            "[[background]]\nname = \"learnt\"\nkind = \"learnt\"\nmodel = \"{}\"\nsessions = 1\n",
-            file.display()
-        );
+        let learnt = played(&m, &dir.path().join("model.json"), "");
         for faster in ["4Mbit", "8Mbit"] {
             let links = links.replace("4Mbit", faster);
             let [was, is] =
-                [&uploads, &learnt].map(|users| carried(&run(&links, users, 120, None), name));
+                [&uploads, &learnt].map(|users| carried(&run(&links, users, 120), name));
             assert!(is > 0.93 * was, "{name} {faster}: {is} of {was}");
         }
     }

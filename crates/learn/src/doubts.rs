@@ -5,7 +5,7 @@ use swell_traffic::{Exchange, Model};
 
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
-use crate::paths::{Limited, Untold};
+use crate::paths::{Delayed, Limited, Untold};
 use crate::tcp::Tracked;
 use crate::udp::SPREAD;
 
@@ -83,6 +83,8 @@ pub(crate) struct Counts {
     pub(crate) lines: [[Option<Limited>; 2]; 2],
     /// Losses of these lines whose cause is not told, from these hosts and to them.
     pub(crate) untold: [[Option<Untold>; 2]; 2],
+    /// The delay of their queues in the round trips of these hosts, where they are never empty.
+    pub(crate) delayed: [Option<Delayed>; 2],
     /// RTT of the tapped link as given, and the largest that the nearest hosts on either side leave room
     /// for, if that is less.
     pub(crate) link_rtt: Option<[Dur; 2]>,

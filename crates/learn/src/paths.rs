@@ -57,10 +57,13 @@ use crate::pairs::UNRESOLVED;
 use crate::queue::{Passing, Queue};
 use crate::together::Together;
 
+mod full;
 mod limits;
 mod losses;
 
+pub(crate) use full::Delayed;
 pub(crate) use limits::Limited;
+use limits::Line;
 pub(crate) use losses::Untold;
 use losses::{Beyond, elsewhere};
 
@@ -179,7 +182,7 @@ impl Paths {
             return self.roles.map(|role| each_by_itself(&role, hosts));
         }
         // The queue left and right of the tap.
-        let beyond = [false, true].map(|right| {
+        let mut beyond = [false, true].map(|right| {
             let mut here: Vec<u32> = (self.roles.iter().flat_map(|r| &r.hosts))
                 .filter(|h| h.2 == right)
                 .map(|h| h.0)
@@ -195,12 +198,15 @@ impl Paths {
             counts.untold[usize::from(right)] = beyond.untold();
             beyond
         });
+        let [left, other] = &mut beyond;
+        (left.full, other.full) = (left.full(other), other.full(left));
         counts.queues = beyond.each_ref().map(|side| side.queue.mean());
         // The shared link that data from each side come through.
         let sources = [false, true].map(|right| {
             let all = self.roles.iter().flat_map(|role| &role.hosts);
             let here = all.filter(|h| h.2 == right);
-            line(here.filter_map(|h| few(hosts.measured(h.0)?, Sample::Up)))
+            let full = beyond[usize::from(right)].full[0].as_ref();
+            line(here.filter_map(|h| few(hosts.measured(h.0)?, Sample::Up, full)))
         });
         let mut sides = counts.sides.iter_mut();
         let mut found = self.roles.map(|role| {
@@ -212,14 +218,25 @@ impl Paths {
         let shares = shares(options.link_rtt, &found);
         let most = shares[0] + shares[1];
         counts.link_rtt = (most < options.link_rtt).then_some([options.link_rtt, most]);
-        found.each_mut().map(|((paths, taken), role)| {
+        let found = found.each_mut().map(|((paths, taken), role)| {
             for ((path, own), host) in paths.iter_mut().zip(&mut *taken).zip(&role.hosts) {
                 let share = shares[usize::from(host.2)].min(path.rtt);
                 path.rtt -= share;
                 own.rtt += share;
             }
-            (std::mem::take(paths), std::mem::take(taken))
-        })
+            (
+                std::mem::take(paths),
+                std::mem::take(taken),
+                std::mem::take(&mut role.hosts),
+            )
+        });
+        counts.delayed = [false, true].map(|right| {
+            let all = found.iter().flat_map(|(paths, _, of)| paths.iter().zip(of));
+            let here = all.filter(|(path, h)| h.2 == right && path.rtt_samples > 0);
+            let known = here.filter_map(|(path, h)| Some((path.rtt, hosts.measured(h.0)?)));
+            full::delayed(&beyond[usize::from(right)], known)
+        });
+        found.map(|(paths, taken, _)| (paths, taken))
     }
 }
 
@@ -288,12 +305,15 @@ fn paths(
         })
         .collect();
     let lines = [false, true].map(|right| {
+        let full = &beyond[usize::from(right)].full;
         let here = || {
             let all = role.hosts.iter().zip(&own);
             all.filter(move |(h, _)| h.2 == right)
         };
         [
-            line(here().filter_map(|(h, _)| few(hosts.measured(h.0)?, Sample::Up))),
+            line(
+                here().filter_map(|(h, _)| few(hosts.measured(h.0)?, Sample::Up, full[0].as_ref())),
+            ),
             line(here().filter_map(|(_, o)| o.path.down)),
         ]
     });
@@ -320,9 +340,10 @@ fn paths(
                 .map_or(0, |m| reached(m, kind));
             line.bps() as f64 * SAME >= f64::from(reached) * 1e3
         };
-        if let Some(pace) = role.paced.get(&(i as u32)) {
-            path.up = Some(*pace);
-        }
+        let full = &beyond[usize::from(role.hosts[i].2)].full;
+        // The pace on a full line is a share of it.
+        let paced = role.paced.get(&(i as u32)).filter(|_| full[0].is_none());
+        path.up = paced.copied().or(path.up);
         path.up = path.up.or(up.filter(|line| fits(line, Sample::Up)));
         path.down = path.down.or(down.filter(|line| fits(line, Sample::Down)));
         if path.rtt_samples == 0 {
@@ -351,7 +372,8 @@ fn paths(
         } else if path.rtt_samples < SOUND_RTT {
             counts.few += 1;
         }
-        let [from, to] = &beyond[usize::from(role.hosts[i].2)].lines;
+        let own_lines = &beyond[usize::from(role.hosts[i].2)].lines;
+        let [from, to] = [0, 1].map(|way| own_lines[way].or(full[way]));
         taken.push(Taken {
             rtt: queue,
             up: limits::take(&mut path.up, from.as_ref()),
@@ -407,8 +429,9 @@ fn reached(m: &Measured, kind: Sample) -> u32 {
 }
 
 /// A capacity from few pairs, for use where other hosts confirm it.
-fn few(m: &Measured, kind: Sample) -> Option<Rate> {
-    capacity(m, kind, FEW_PAIRS)
+fn few(m: &Measured, kind: Sample, full: Option<&Line<'_>>) -> Option<Rate> {
+    let own = capacity(m, kind, FEW_PAIRS)?;
+    Some(full::unshared(m, kind, own, full))
 }
 
 /// Whether the RTTs of `a` are shorter than those of `b`.
@@ -446,9 +469,13 @@ fn own_path(
     beyond: &Beyond<'_>,
     source: Option<Rate>,
 ) -> Own {
-    let up = capacity(m, Sample::Up, SOUND_PAIRS);
+    let [up, down] = [Sample::Up, Sample::Down].map(|kind| {
+        let own = capacity(m, kind, SOUND_PAIRS)?;
+        let line = beyond.full[usize::from(kind == Sample::Down)].as_ref();
+        Some(full::unshared(m, kind, own, line))
+    });
     let slower = |own: &Rate| source.is_none_or(|s| own.bps() as f64 * SAME < s.bps() as f64);
-    let down = capacity(m, Sample::Down, SOUND_PAIRS).filter(slower);
+    let down = down.filter(slower);
     let receives = m.received[0] >= m.sent[0];
     // A transfer that fills the host's own line keeps a queue there all the time.
     let filled = if receives { down } else { up };

@@ -38,6 +38,8 @@ const SHORT_EXCEED: f64 = 0.5;
 /// from longer ones.
 const MOSTLY: u32 = 4;
 const MANY: u32 = 20;
+/// Least share of the windows that fill a line, for the line to be full all the time.
+const ALWAYS: f64 = 0.75;
 /// Rate from which on a window finds the line busy, as a part of the line's.
 const BUSY: f64 = 0.85;
 /// Length of a bin whose busiest windows are kept, milliseconds.
@@ -268,6 +270,38 @@ impl Together {
         })
     }
 
+    /// Whether a line of this rate is full all the time, and hosts share it. `one`: as for [`Together::limit`].
+    pub(crate) fn always(&self, rate: Rate, one: bool) -> bool {
+        let kbit = rate.bps() as f64 / 1e3;
+        let kind = if one { 2 } else { 1 };
+        let shortest = level(kbit, PACKETS);
+        [shortest, LEVELS - 1].into_iter().all(|level| {
+            let all: f64 = self.counts[level].iter().map(|n| f64::from(n[0])).sum();
+            let [_, full, over] = self.windows(level, kbit);
+            let most = f64::from(full[kind]) >= ALWAYS * all;
+            full[kind] >= MANY && most && f64::from(over[0]) <= EXCEED * f64::from(full[0])
+        })
+    }
+
+    /// The rate of most of the longest windows, if a line of this rate is full all the time.
+    pub(crate) fn steady(&self, one: bool) -> Option<Rate> {
+        let counts = self.counts[LEVELS - 1].iter().enumerate();
+        let kbit = |bucket: usize| (bucket as f64 / BUCKETS).exp2();
+        let most = kbit(counts.max_by_key(|(_, n)| n[0])?.0);
+        let near = most / FULL..most * FULL;
+        let (mut sum, mut windows) = (0.0, 0.0);
+        for (place, n) in self.counts[LEVELS - 1].iter().enumerate() {
+            if near.contains(&kbit(place)) {
+                sum += f64::from(n[0]) * kbit(place);
+                windows += f64::from(n[0]);
+            }
+        }
+        // Known to about a hundredth.
+        let digit = 10f64.powf((sum / windows).log10().floor() - 2.0);
+        let rate = Rate::from_bps(((sum / windows / digit).round() * digit * 1e3) as u64);
+        self.always(rate, one).then_some(rate)
+    }
+
     /// Whether a line of this rate was full for so many packets around a time in milliseconds.
     pub(crate) fn busy(&self, rate: Rate, packets: u64, at: u32) -> bool {
         let kbit = rate.bps() as f64 / 1e3;
@@ -324,6 +358,33 @@ mod tests {
             .for_each(|&(at, host)| pair(&mut found, at, host));
         found.finish();
         found
+    }
+
+    /// Three hosts send a packet in turn at 10 Mbit/s, except while it is `idle` at a time in milliseconds.
+    fn in_turn(idle: impl Fn(u64) -> bool) -> Together {
+        let mut found = Together::default();
+        for k in (0..50_000u64).filter(|k| !idle(k * 12 / 10)) {
+            found.add(k * 1_200_000, [(k % 3) as u32, 99], 1_500);
+        }
+        found.finish();
+        found
+    }
+
+    #[test]
+    fn a_line_that_is_full_all_the_time() {
+        let near = |found: &Together| {
+            let rate = found.steady(false).map(|rate| rate.bps() as f64 / 1e6);
+            rate.is_some_and(|mbit| (mbit / MBIT as f64 - 1.0).abs() < 0.03)
+        };
+        // BBR sends next to nothing for 200 ms of every ten seconds.
+        for found in [in_turn(|_| false), in_turn(|at| at % 10_000 < 200)] {
+            assert!(near(&found) && found.always(rate(MBIT), false));
+            assert!(!found.always(rate(2 * MBIT), false) && !found.always(rate(MBIT / 2), false));
+        }
+        let half = in_turn(|at| at % 1_000 < 500);
+        assert!(!half.always(rate(MBIT), false) && half.steady(false).is_none());
+        // One host at a time may be on a line of its own.
+        assert!(transfers(1_000).steady(false).is_none());
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of warnings about a model by which its traffic is not that of its trace. Such a warning stands beside the
 /// verdict in full, where others about the model itself take less room.
-pub const UNLIKE_TRACE: [Code; 9] = [
+pub const UNLIKE_TRACE: [Code; 11] = [
     Code::LoadLeftOut,
     Code::BurstsSpread,
     Code::TurnsMerged,
@@ -41,6 +41,8 @@ pub const UNLIKE_TRACE: [Code; 9] = [
     Code::UnclearPauses,
     Code::LinkRate,
     Code::LinkLosses,
+    Code::LinkDelay,
+    Code::PacedSenders,
     Code::UdpOpenLoop,
     Code::NoRtt,
 ];

@@ -52,10 +52,12 @@ fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
 }
 
 /// Codes of warnings of a model that lacks harm which its trace does, and what it lacks.
-const LACKING: [(Code, &str); 3] = [
+pub(super) const LACKING: [(Code, &str); 5] = [
     (Code::LoadLeftOut, "some of the load"),
     (Code::BurstsSpread, "some of the bursts"),
     (Code::SessionsInStep, "the common bursts"),
+    (Code::LinkDelay, "the short round trips"),
+    (Code::PacedSenders, "the congestion control"),
 ];
 
 /// Codes of warnings of a model that may do more or less harm than its trace, and how it differs.

@@ -3,7 +3,7 @@
 use swell_base::{Code, Dur, Warning};
 
 use super::Counts;
-use crate::paths::{Limited, Untold};
+use crate::paths::{Delayed, Limited, Untold};
 
 pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
     let mut w = Vec::new();
@@ -21,12 +21,17 @@ pub(super) fn warnings(c: &Counts) -> Vec<Warning> {
     for (side, lines) in ["left", "right"].into_iter().zip(&c.lines) {
         for (way, line) in ["from", "to"].into_iter().zip(lines) {
             w.extend(line.map(|line| rate(side, way, &line)));
+            let paced = line.filter(|line| line.paced);
+            w.extend(paced.map(|full| spaced(side, way, &full)));
         }
     }
     for (side, losses) in ["left", "right"].into_iter().zip(&c.untold) {
         for (way, untold) in ["from", "to"].into_iter().zip(losses) {
             w.extend(untold.map(|untold| of_full(side, way, &untold)));
         }
+    }
+    for (side, delayed) in ["left", "right"].into_iter().zip(&c.delayed) {
+        w.extend(delayed.map(|delayed| delay(side, &delayed)));
     }
     if let Some([given, most]) = c.link_rtt {
         w.push(Warning::warning(
@@ -68,6 +73,35 @@ fn rate(side: &str, way: &str, line: &Limited) -> Warning {
         ),
         false => Warning::note(Code::LinkRate, text),
     }
+}
+
+/// A full line on which senders space their packets.
+fn spaced(side: &str, way: &str, line: &Limited) -> Warning {
+    Warning::warning(
+        Code::PacedSenders,
+        format!(
+            "packets {way} hosts {side} of the tap wait for a line of {} all the time, and yet no sender lets several packets \
+             go at once: senders pace them, as BBR does. The model does not hold their congestion control, and they are \
+             played with that of the experiment: if they use BBR, write `tcp = {{ congestion = \"bbr\" }}` in the background",
+            line.rate
+        ),
+    )
+}
+
+/// Round trips that may hold the delay of a queue.
+fn delay(side: &str, delayed: &Delayed) -> Warning {
+    let Delayed { rate, most, hosts } = delayed;
+    let [own, all] = hosts;
+    let most = most.as_secs_f64() * 1e3;
+    Warning::warning(
+        Code::LinkDelay,
+        format!(
+            "a line of {rate} {side} of the tap is full all the time, and its queue is never seen empty: of the round trips of \
+             {own} of {all} hosts, up to {most:.1} ms may be its delay and not their distance. In another network, this \
+             traffic may be slower to send and to recover than that of the trace, and do less harm. A trace with times at \
+             which the line is not full would tell"
+        ),
+    )
 }
 
 /// Losses of a line that is hardly ever less than full.

@@ -2,7 +2,7 @@
 
 use swell_base::Rate;
 
-use super::{SAME, SOUND_PAIRS, Seen, capacity};
+use super::{SAME, SOUND_PAIRS, Seen, capacity, full};
 use crate::hosts::{Measured, Sample};
 use crate::together::{Limit, Together};
 
@@ -21,6 +21,8 @@ pub(super) struct Line<'t> {
     pub(super) shared: bool,
     /// Whether it was full at times.
     pub(super) filled: bool,
+    /// Whether packets wait for it all the time.
+    pub(super) always: bool,
     /// Whether its rate was given.
     pub(super) given: bool,
     by: &'t Together,
@@ -52,6 +54,8 @@ pub(crate) struct Limited {
     pub(crate) shared: bool,
     /// Whether one host has nearly all packets of the side.
     pub(crate) one: bool,
+    /// Whether it is full all the time, and yet no host sends packets at that rate.
+    pub(crate) paced: bool,
     /// Number of hosts that have it as their capacity, and of those with any.
     pub(crate) hosts: [usize; 2],
 }
@@ -71,6 +75,9 @@ fn find<'t>(
     let most = hosts.iter().map(|m| packets(m)).max().unwrap_or(0);
     let all: u64 = hosts.iter().map(|m| packets(m)).sum();
     let one = all > 0 && most as f64 >= NEARLY_ALL * all as f64;
+    let always = |rate: Rate| {
+        by.always(rate, one) && full::waits(hosts, usize::from(kind == Sample::Down), rate)
+    };
     if let Some(rate) = given {
         let limit = by.limit(rate, one);
         let line = Line {
@@ -78,6 +85,7 @@ fn find<'t>(
             shared: true,
             // Before its queue, and where acknowledgements wait together, more passes at times.
             filled: limit != Limit::Unreached,
+            always: always(rate),
             given: true,
             by,
         };
@@ -88,15 +96,13 @@ fn find<'t>(
         .map(Rate::bps)
         .collect();
     known.sort_unstable();
-    let Some(&median) = known.get(known.len() / 2) else {
-        return (None, None);
-    };
     let found = |bps: u64, limit: Limit| {
         let (rate, shared) = (Rate::from_bps(bps), limit == Limit::Shared);
         let line = Line {
             rate,
             shared,
             filled: limit != Limit::Unreached,
+            always: shared && always(rate),
             given: false,
             by,
         };
@@ -105,6 +111,7 @@ fn find<'t>(
             rate,
             shared,
             one,
+            paced: false,
             hosts: [its.count(), known.len()],
         };
         (line, limited)
@@ -123,6 +130,18 @@ fn find<'t>(
             Limit::None | Limit::Unreached => {}
         }
     }
+    // Where senders space their packets, none shows the rate at which all of them together leave a queue.
+    if let Some(rate) = by.steady(one).filter(|rate| always(*rate)) {
+        let (line, limited) = found(rate.bps(), Limit::Shared);
+        let paced = Limited {
+            paced: true,
+            ..limited
+        };
+        return (Some(line), Some(paced));
+    }
+    let Some(&median) = known.get(known.len() / 2) else {
+        return (None, None);
+    };
     // No capacity exceeds the link's. So if it is the link's, most hosts have it.
     let alike = |bps: &u64| {
         let (line, limited) = found(*bps, Limit::Unclear);

@@ -44,6 +44,8 @@ pub(super) struct Beyond<'t> {
     pub(super) queue: Queue,
     /// Lines that limit the hosts together, from them and to them.
     pub(super) lines: [Option<Line<'t>>; 2],
+    /// Lines on either side of the tap that are full all the time, in these directions.
+    pub(super) full: [Option<Line<'t>>; 2],
     /// By direction: what the losses of all hosts tell.
     all: [Tests; 2],
     /// By direction: all packets and losses of a line that is hardly ever less than full, where nothing tells.
@@ -120,9 +122,17 @@ impl<'t> Beyond<'t> {
         Beyond {
             queue,
             lines,
+            full: [None; 2],
             all,
             always,
         }
+    }
+
+    /// Lines that are full all the time, by direction: from these hosts and to them, or to those of the other side and from
+    /// them.
+    pub(super) fn full(&self, other: &Beyond<'t>) -> [Option<Line<'t>>; 2] {
+        let always = |line: Option<Line<'t>>| line.filter(|line| line.always);
+        [0, 1].map(|way| always(self.lines[way]).or(always(other.lines[1 - way])))
     }
 
     /// The losses whose cause is not told, from these hosts and to them.
@@ -149,6 +159,7 @@ impl<'t> Beyond<'t> {
         Beyond {
             queue: Queue::default(),
             lines: [None; 2],
+            full: [None; 2],
             all: Default::default(),
             always: [None; 2],
         }

@@ -578,7 +578,7 @@ fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
         (matters, cheapest.as_deref()),
         (Some(Answer::No), Some("none"))
     );
-    for code in [Code::LoadLeftOut, Code::BurstsSpread, Code::SessionsInStep] {
+    for (code, _) in crate::validity::LACKING {
         let (unclear, nothing, text) = answers(code.clone(), 1.0);
         assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
         assert!(
