@@ -262,20 +262,20 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<CutList<Turn
             _ => {}
         }
     }
-    let mut first = Vec::new();
+    let mut own = Vec::new();
     if end == 0 {
         if pause > Dur::ZERO {
-            first.push(Turn {
+            own.push(Turn {
                 client_think: pause,
                 ..Turn::default()
             });
         }
-        first.push(Turn {
+        own.push(Turn {
             request: left,
             ..turn
         });
     } else {
-        first.push(Turn {
+        own.push(Turn {
             request: 0,
             server_think: pause,
             response: left,
@@ -283,7 +283,7 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<CutList<Turn
         });
     }
     Some(CutList {
-        first: first.into(),
+        first: own.into(),
         then: last + 1,
     })
 }
@@ -337,8 +337,10 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2
             });
             then += 1;
         }
-        let first = own.into();
-        let list = CutList { first, then };
+        let list = CutList {
+            first: own.into(),
+            then,
+        };
         CutChain { list, heard }
     })
 }
@@ -356,7 +358,7 @@ fn cut_datagrams(d: &Datagrams, course: &Timeline, age: Dur) -> Option<CutData> 
     let runs = [0, 1].map(|end| cut_runs(&d.runs[end], age));
     let lists = runs.each_ref();
     let any = (0..2).any(|end| lists[end].of(&d.runs[end]).len() > 0);
-    any.then(|| CutData::Runs(runs))
+    any.then_some(CutData::Runs(runs))
 }
 
 fn cut_runs(runs: &[Run], age: Dur) -> CutList<Run> {

@@ -419,7 +419,7 @@ impl Script {
         let before = self.next[e].checked_sub(1);
         let before = before
             .and_then(|i| own.get(i as usize))
-            .map_or(0, |unit| unit.after);
+            .map_or(0, |previous| previous.after);
         let pause = match sent {
             _ if unit.after > before => unit.pause,
             Some(sent) => unit.pause + self.writes[e].leaving - sent,
