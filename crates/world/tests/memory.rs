@@ -147,14 +147,14 @@ fn of_learnt_traffic() {
     let before = IN_USE.load(Ordering::Relaxed);
     let schedule = Schedule::draw(&model, &knobs, 1, second, &Network::default()).expect("one");
     let entered = schedule.entered.len();
-    let bytes = each(before, entered);
-    println!("learnt: {bytes} bytes for each of {entered} sessions in progress");
-    assert!(bytes < MOST_ENTERED, "{bytes} bytes");
+    let drawn = each(before, entered);
+    println!("learnt: {drawn} bytes for each of {entered} sessions in progress");
+    assert!(drawn < MOST_ENTERED, "{drawn} bytes");
     let machine = Structural::new(Arc::clone(&model), &schedule);
     drop(schedule);
-    let bytes = each(before, entered);
-    println!("learnt: {bytes} bytes for each before they go on");
-    assert!(bytes < MOST_ENTERED, "{bytes} bytes");
+    let kept = each(before, entered);
+    println!("learnt: {kept} bytes for each before they go on");
+    assert!(kept < MOST_ENTERED, "{kept} bytes");
     let wide = LinkConfig {
         rate: Some(Rate::from_bps(1_000_000_000)),
         ..gateway()
@@ -167,9 +167,9 @@ fn of_learnt_traffic() {
     );
     world.advance(Time::ZERO + second);
     let open = world.open_flows();
-    let bytes = each(before, open);
-    println!("learnt: {bytes} bytes for each of {open} open connections");
-    assert!(bytes < MOST_OPEN, "{bytes} bytes");
+    let open_bytes = each(before, open);
+    println!("learnt: {open_bytes} bytes for each of {open} open connections");
+    assert!(open_bytes < MOST_OPEN, "{open_bytes} bytes");
 }
 
 /// Memory of a session in progress before the run, and of an open connection of learnt traffic with all that belongs to
@@ -229,7 +229,7 @@ fn after_losses() {
         let apart = Dur::from_millis(40);
         let [bytes, lossy] = idle(&tcp, Access::default(), &narrow, apart, 40_000);
         assert!(lossy > CONNECTIONS as usize * 9 / 10, "{name}: {lossy}");
-        println!("{name}: {bytes} bytes after losses");
-        assert!(bytes < KIBIBYTE, "{name}: {bytes} bytes");
+        println!("{name}: {open_bytes} bytes after losses");
+        assert!(open_bytes < KIBIBYTE, "{name}: {open_bytes} bytes");
     }
 }
