@@ -229,7 +229,7 @@ fn after_losses() {
         let apart = Dur::from_millis(40);
         let [bytes, lossy] = idle(&tcp, Access::default(), &narrow, apart, 40_000);
         assert!(lossy > CONNECTIONS as usize * 9 / 10, "{name}: {lossy}");
-        println!("{name}: {open_bytes} bytes after losses");
-        assert!(open_bytes < KIBIBYTE, "{name}: {open_bytes} bytes");
+        println!("{name}: {bytes} bytes after losses");
+        assert!(bytes < KIBIBYTE, "{name}: {bytes} bytes");
     }
 }
