@@ -132,32 +132,9 @@ impl Datagrams {
     /// The next datagram in time order, with the client's first at equal times. Returns the gap since the
     /// previous one, true if from the client, UDP payload bytes. `None` after the last.
     pub fn step(&self, cursor: &mut Cursor) -> Option<(Dur, bool, u32)> {
-        if let Some(&packet) = self.packets.get(cursor.packet[0] as usize)
-            && self.is_whole()
-        {
-            cursor.packet[0] += 1;
-            return Some(packet);
-        }
-        let due = [0, 1].map(|end| {
-            let run = self.runs[end].get(cursor.run[end] as usize)?;
-            Some(cursor.ended[end] + run.pause + run.due(cursor.packet[end]))
-        });
-        let (end, at) = match due {
-            [Some(a), Some(b)] if b < a => (1, b),
-            [Some(a), _] => (0, a),
-            [None, b] => (1, b?),
-        };
-        let run = self.runs[end].get(cursor.run[end] as usize)?;
-        let bytes = run.size(cursor.packet[end]);
-        cursor.packet[end] += 1;
-        if cursor.packet[end] >= run.packets {
-            cursor.run[end] += 1;
-            cursor.packet[end] = 0;
-            cursor.ended[end] = cursor.ended[end] + run.pause + run.span;
-        }
-        let pause = at - cursor.last;
-        cursor.last = cursor.last.max(at);
-        Some((pause, end == 0, bytes))
+        let whole = self.is_whole();
+        let packet = |i| self.packets.get(i).copied().filter(|_| whole);
+        step(packet, |end, i| self.runs[end].get(i).copied(), cursor)
     }
 
     /// All datagrams, as [`Datagrams::step`] returns them.
@@ -200,6 +177,39 @@ impl Datagrams {
         }
         last
     }
+}
+
+/// [`Datagrams::step`] of a flow that lists these packets and runs, by index.
+pub(crate) fn step(
+    packet: impl FnOnce(usize) -> Option<(Dur, bool, u32)>,
+    run: impl Fn(usize, usize) -> Option<Run>,
+    cursor: &mut Cursor,
+) -> Option<(Dur, bool, u32)> {
+    if let Some(listed) = packet(cursor.packet[0] as usize) {
+        cursor.packet[0] += 1;
+        return Some(listed);
+    }
+    let next = [0, 1].map(|end| run(end, cursor.run[end] as usize));
+    let due = [0, 1].map(|end| {
+        let next = next[end]?;
+        Some(cursor.ended[end] + next.pause + next.due(cursor.packet[end]))
+    });
+    let (end, at) = match due {
+        [Some(a), Some(b)] if b < a => (1, b),
+        [Some(a), _] => (0, a),
+        [None, b] => (1, b?),
+    };
+    let here = next[end]?;
+    let bytes = here.size(cursor.packet[end]);
+    cursor.packet[end] += 1;
+    if cursor.packet[end] >= here.packets {
+        cursor.run[end] += 1;
+        cursor.packet[end] = 0;
+        cursor.ended[end] = cursor.ended[end] + here.pause + here.span;
+    }
+    let pause = at - cursor.last;
+    cursor.last = cursor.last.max(at);
+    Some((pause, end == 0, bytes))
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub mod flowlevel;
 mod lasting;
 mod marginals;
 mod model;
+mod part;
 mod remainder;
 mod reveal;
 mod schedule;
@@ -54,7 +55,8 @@ pub use model::{
     Certificate, Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Played,
     Provenance, Session, Thinning, Totals, Turn, Unit, Wait, Wire, WireEnd, Write,
 };
-pub use remainder::Entered;
+pub use part::{Chain, Cut, Data, Flow, Items, Part};
+pub use remainder::{Entered, Rest};
 pub use reveal::Reveals;
 pub use schedule::{DrawError, Lasting, Schedule, Start};
 pub use thin::Thinner;

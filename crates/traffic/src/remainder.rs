@@ -1,9 +1,14 @@
 //! The rest of a session that began before the run.
 
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+
 use swell_base::Dur;
 
-use crate::timeline::{GroupTimes, Groups, INITIAL_WINDOW, Network, Span, Timeline, full};
-use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Wait, Write};
+use crate::part::{Cut, CutChain, CutData, CutList, Heard, Part};
+use crate::timeline::{Groups, INITIAL_WINDOW, Network, Span, Timeline, full};
+use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Write};
 
 /// A session in progress when a run begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,30 +19,74 @@ pub struct Entered {
     pub copy: u32,
     /// Time since it began.
     pub age: Dur,
-    /// The rest of its current group; `None` between two groups.
-    pub rest: Option<Group>,
-    /// For each connection of `rest`, its congestion windows if it is already established: segments of the
-    /// client and of the server.
-    pub under_way: Vec<Option<[u32; 2]>>,
+    /// The rest of its current group, in order of their starts; `None` between two groups.
+    pub rest: Option<Arc<[Rest]>>,
     /// Index of the next group; the number of groups if there is none.
     pub group: u32,
     /// The rest of the pause before that group, if it is in that pause.
     pub pause: Dur,
 }
 
-impl Entered {
-    /// The rest of `session` of `model` at `age`, by the estimated times over `network`. Connections that
-    /// no later group waits for form a separate entry. Empty if the session is over.
-    pub(crate) fn at(
-        model: &Model,
-        (index, times): (u32, &Groups),
-        copy: u32,
-        age: Dur,
-        network: &Network,
-    ) -> Vec<Entered> {
-        let Some(session) = model.sessions.get(index as usize) else {
-            return Vec::new();
-        };
+/// A connection of a session in progress that is not over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// Indices of its group, and of itself in the group.
+    pub group: u32,
+    /// See `group`.
+    pub connection: u32,
+    /// Time since the start of the previous one (or since the run's).
+    pub gap: Dur,
+    /// What is left of it; `None`: all.
+    pub cut: Option<Arc<Cut>>,
+    /// Its congestion windows if it is already established: segments of the client and of the server.
+    pub windows: Option<[u32; 2]>,
+}
+
+impl Rest {
+    /// Its connection of `session`, as far as it is left.
+    pub fn part<'m>(&'m self, session: &'m Session) -> Option<Part<'m>> {
+        let group = session.groups.get(self.group as usize)?;
+        let connection = group.connections.get(self.connection as usize)?;
+        Some(Part::of(connection, self.cut.as_deref()))
+    }
+}
+
+/// A session that is entered, with the courses of its connections. They are the same for all copies, so each is computed
+/// once.
+pub(crate) struct Entering<'m> {
+    model: &'m Model,
+    network: &'m Network,
+    index: u32,
+    session: &'m Session,
+    times: &'m Groups,
+    /// By group and connection.
+    courses: Vec<Vec<OnceCell<Timeline>>>,
+}
+
+impl<'m> Entering<'m> {
+    /// Session `index` of `model`, by the estimated times over `network`.
+    pub fn new(
+        model: &'m Model,
+        (index, times): (u32, &'m Groups),
+        network: &'m Network,
+    ) -> Option<Entering<'m>> {
+        let session = model.sessions.get(index as usize)?;
+        let courses = session.groups.iter();
+        let courses = courses.map(|g| vec![OnceCell::new(); g.connections.len()]);
+        Some(Entering {
+            model,
+            network,
+            index,
+            session,
+            times,
+            courses: courses.collect(),
+        })
+    }
+
+    /// The rest of it at `age`. Connections that no later group waits for form a separate entry. Empty if the session is
+    /// over.
+    pub fn at(&self, copy: u32, age: Dur) -> Vec<Entered> {
+        let times = self.times;
         // The first group that is not over: the session is in it, or in the pause before it.
         let all = times.groups.len();
         let here = times
@@ -45,22 +94,17 @@ impl Entered {
             .iter()
             .position(|g| g.ends > age)
             .unwrap_or(all);
-        let entered = |left: Option<Left>, group: usize, pause| {
-            let (rest, under_way) = left.map_or((None, Vec::new()), |l| (Some(l.0), l.1));
-            Entered {
-                session: index,
-                copy,
-                age,
-                rest,
-                under_way,
-                group: group as u32,
-                pause,
-            }
+        let entered = |rest: Option<Vec<Rest>>, group: usize, pause| Entered {
+            session: self.index,
+            copy,
+            age,
+            rest: rest.map(Arc::from),
+            group: group as u32,
+            pause,
         };
-        let parts = || session.groups.iter().zip(&times.groups);
-        let beside = rest(model, session, parts().take(here), age, network);
+        let beside = self.rest(0..here, age);
         let mut found = Vec::new();
-        if !beside.0.connections.is_empty() {
+        if !beside.is_empty() {
             found.push(entered(Some(beside), all, Dur::ZERO));
         }
         match times.groups.get(here) {
@@ -68,111 +112,97 @@ impl Entered {
                 found.push(entered(None, here, group.begins - age));
             }
             Some(_) => {
-                let rest = rest(model, session, parts().skip(here).take(1), age, network);
+                let rest = self.rest(here..here + 1, age);
                 found.push(entered(Some(rest), here + 1, Dur::ZERO));
             }
             None => {}
         }
         found
     }
-}
 
-/// The rest of groups, and for each connection in progress its congestion windows.
-type Left = (Group, Vec<Option<[u32; 2]>>);
-
-/// The rest of groups: the connections in progress, which continue at once, and those not started yet.
-fn rest<'m>(
-    model: &Model,
-    session: &Session,
-    groups: impl Iterator<Item = (&'m Group, &'m GroupTimes)>,
-    age: Dur,
-    network: &Network,
-) -> Left {
-    let mut left: Vec<(Dur, Connection, Option<[u32; 2]>)> = Vec::new();
-    for (group, times) in groups {
-        for (c, &(start, end)) in group.connections.iter().zip(&times.connections) {
-            if start > age {
-                left.push((start - age, c.clone(), None));
-            } else if end > age {
-                let course = Timeline::of(model, session, c, network);
-                left.extend(cut(c, &course, age - start));
+    /// The rest of groups: the connections in progress, which continue at once, and those not started yet.
+    fn rest(&self, groups: Range<usize>, age: Dur) -> Vec<Rest> {
+        let mut left = Vec::new();
+        for g in groups {
+            let group: &Group = &self.session.groups[g];
+            let times = &self.times.groups[g].connections;
+            for (i, (c, &(start, end))) in group.connections.iter().zip(times).enumerate() {
+                let mut rest = Rest {
+                    group: g as u32,
+                    connection: i as u32,
+                    gap: Dur::ZERO,
+                    cut: None,
+                    windows: None,
+                };
+                if start > age {
+                    left.push((start - age, rest));
+                } else if end > age {
+                    let course = self.courses[g][i]
+                        .get_or_init(|| Timeline::of(self.model, self.session, c, self.network));
+                    if let Some((wait, part, windows)) = cut(c, course, age - start) {
+                        (rest.cut, rest.windows) = (part.map(Arc::new), windows);
+                        left.push((wait, rest));
+                    }
+                }
             }
         }
+        left.sort_by_key(|l| l.0);
+        let mut before = Dur::ZERO;
+        let placed = left.into_iter().map(|(at, rest)| {
+            let gap = at - std::mem::replace(&mut before, at);
+            Rest { gap, ..rest }
+        });
+        placed.collect()
     }
-    left.sort_by_key(|l| l.0);
-    let mut before = Dur::ZERO;
-    for (at, c, _) in &mut left {
-        c.gap = *at - before;
-        before = *at;
-    }
-    let (connections, windows) = left.into_iter().map(|l| (l.1, l.2)).unzip();
-    let group = Group {
-        think: Dur::ZERO,
-        connections,
-    };
-    (group, windows)
 }
 
-/// The rest of a connection at `age`, the time until it must be opened, and its congestion windows if it
-/// is an established TCP connection.
-fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, Option<[u32; 2]>)> {
+/// The time until a connection must be opened at `age`, what is left of it (`None`: all), and its congestion windows if
+/// it is an established TCP connection.
+fn cut(
+    c: &Connection,
+    course: &Timeline,
+    age: Dur,
+) -> Option<(Dur, Option<Cut>, Option<[u32; 2]>)> {
     let tcp = matches!(
         c.exchange,
         Exchange::Sequential(_) | Exchange::Concurrent { .. }
     );
     // During the handshake the connection starts again as a whole.
     if tcp && age < course.rtt {
-        return Some((Dur::ZERO, c.clone(), None));
+        return Some((Dur::ZERO, None, None));
     }
     let windows = tcp.then(|| [0, 1].map(|end| window(c, course, end, age)));
-    let (wait, exchange) = match &c.exchange {
-        Exchange::Sequential(turns) => (Dur::ZERO, cut_turns(turns, course, age)?),
-        Exchange::Concurrent { up, down } => (Dur::ZERO, cut_chains([up, down], course, age)),
-        Exchange::Attempt { retries, refused } => {
-            let next = course.spans.iter().position(|s| s.from > age)?;
-            let retries = retries.get(next..).unwrap_or_default().to_vec();
-            (
-                course.spans[next].from - age,
-                Exchange::Attempt {
-                    retries,
-                    refused: *refused,
-                },
-            )
+    let (wait, data) = match &c.exchange {
+        Exchange::Sequential(turns) => {
+            let list = cut_turns(turns, course, age)?;
+            (Dur::ZERO, CutData::Sequential(list))
         }
-        Exchange::Datagrams(d) => (
+        Exchange::Concurrent { up, down } => (
             Dur::ZERO,
-            Exchange::Datagrams(cut_datagrams(d, course, age)?),
+            CutData::Concurrent(cut_chains([up, down], course, age)),
         ),
+        Exchange::Attempt { .. } => {
+            let next = course.spans.iter().position(|s| s.from > age)?;
+            let list = CutList::from(next);
+            (course.spans[next].from - age, CutData::Attempt(list))
+        }
+        Exchange::Datagrams(d) => (Dur::ZERO, cut_datagrams(d, course, age)?),
     };
-    let whole = c.exchange.units();
-    let units = exchange.units();
+    let mut part = Cut {
+        data,
+        writes: [0, 1].map(|end| cut_writes(&c.writes[end], course, end, age)),
+        overlap: None,
+    };
     // Units that have passed do not count again.
-    let overlap = c.overlap.map(|o| {
+    part.overlap = c.overlap.map(|o| {
+        let whole = c.exchange.units();
+        let units = Part::of(c, Some(&part)).units();
         [0, 1].map(|end| {
             let passed = whole[end].saturating_sub(units[end]);
             o[end].saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX))
         })
     });
-    let writes = [0, 1].map(|end| cut_writes(&c.writes[end], course, end, age));
-    let waits = cut_waits(&c.waits, whole[0], units[0]);
-    Some((
-        wait,
-        Connection {
-            exchange,
-            writes,
-            waits,
-            left_censored: true,
-            overlap,
-            // No clone of the connection: it would copy a whole exchange, which may be megabytes, to drop it.
-            gap: c.gap,
-            server: c.server,
-            client_window: c.client_window,
-            server_window: c.server_window,
-            wire: c.wire,
-            right_censored: c.right_censored,
-        },
-        windows,
-    ))
+    Some((wait, Some(part), windows))
 }
 
 /// Congestion window of an end at `age`, in segments. This is what its transfer sends per RTT on average,
@@ -204,7 +234,7 @@ fn sent(span: &Span, age: Dur) -> u64 {
     ((span.bytes as f64 * share) as u64).min(span.bytes.saturating_sub(1))
 }
 
-fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
+fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<CutList<Turn>> {
     let here = course.spans.iter().find(|s| s.to > age)?;
     // Later data that the same end has already begun to send are merged into the same unit.
     let (first, end) = (here.unit, here.end);
@@ -232,28 +262,30 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
             _ => {}
         }
     }
-    let mut rest = Vec::with_capacity(turns.len() - last + 1);
+    let mut own = Vec::new();
     if end == 0 {
         if pause > Dur::ZERO {
-            rest.push(Turn {
+            own.push(Turn {
                 client_think: pause,
                 ..Turn::default()
             });
         }
-        rest.push(Turn {
+        own.push(Turn {
             request: left,
             ..turn
         });
     } else {
-        rest.push(Turn {
+        own.push(Turn {
             request: 0,
             server_think: pause,
             response: left,
             ..turn
         });
     }
-    rest.extend_from_slice(&turns[last + 1..]);
-    Some(Exchange::Sequential(rest))
+    Some(CutList {
+        first: own.into(),
+        then: last + 1,
+    })
 }
 
 /// Position of an end in its chain: its first unit that has not arrived, and its first unit not begun. The
@@ -268,26 +300,21 @@ fn places(units: &[Unit], course: &Timeline, end: usize, age: Dur) -> (usize, us
     (first, begun.unwrap_or(first).clamp(first, units.len()))
 }
 
-fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
+fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2] {
     let at = [0, 1].map(|end| places(chains[end], course, end, age));
-    let [up, down] = [0, 1].map(|end| {
+    [0, 1].map(|end| {
         let (first, next) = at[end];
         let spans = |unit: usize| {
             let all = course.spans.iter();
             all.filter(move |s| (s.end, s.unit) == (end, unit))
         };
-        // Converts a number of units of the other end's whole chain to a number in the rest of it.
         let (arrived, begun) = at[1 - end];
-        let heard = |after: u32| match after as usize {
-            n if n <= arrived => 0,
-            n if n <= begun => 1,
-            n => (n - begun + usize::from(begun > arrived)) as u32,
-        };
-        let mut units = Vec::with_capacity(chains[end].len() - first);
+        let heard = Heard { arrived, begun };
+        let mut own = Vec::new();
         if next > first {
             let all = (first..next).flat_map(spans);
             let waits = spans(first).find(|s| s.to > age);
-            units.push(Unit {
+            own.push(Unit {
                 pause: waits.map_or(Dur::ZERO, |s| s.from - age),
                 bytes: all
                     .map(|s| s.bytes - sent(s, age))
@@ -297,49 +324,44 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
         }
         let arrives = in_flight(course, end, age).map(|s| s.to).max();
         let begins = spans(next).next().map(|s| s.from);
-        let coming = chains[end][next..]
-            .iter()
-            .enumerate()
-            .map(|(i, unit)| Unit {
-                after: heard(unit.after),
-                pause: match begins {
-                    // The pause before this unit has begun: its reference has left or arrived.
-                    Some(from)
-                        if i == 0
-                            && heard(unit.after) == 0
-                            && (first == next || arrives.is_some_and(|to| from < to)) =>
-                    {
-                        from - age
-                    }
-                    _ => unit.pause,
-                },
-                ..*unit
+        // The pause before the unit that comes has begun if its reference has left or arrived.
+        let pause = begins.filter(|&from| first == next || arrives.is_some_and(|to| from < to));
+        let mut then = next;
+        if let (Some(from), Some(&unit)) = (pause, chains[end].get(next))
+            && heard.of(unit.after) == 0
+        {
+            own.push(Unit {
+                pause: from - age,
+                after: 0,
+                ..unit
             });
-        units.extend(coming);
-        units
-    });
-    Exchange::Concurrent { up, down }
-}
-
-fn cut_datagrams(d: &Datagrams, course: &Timeline, age: Dur) -> Option<Datagrams> {
-    if d.is_whole() {
-        let next = course.spans.iter().position(|s| s.from > age)?;
-        let mut packets = d.packets.get(next..)?.to_vec();
-        packets.first_mut()?.0 = course.spans[next].from - age;
-        return Some(Datagrams {
-            packets,
-            ..Datagrams::default()
-        });
-    }
-    let runs = [0, 1].map(|end| cut_runs(&d.runs[end], age));
-    let any = runs.iter().any(|r| !r.is_empty());
-    any.then(|| Datagrams {
-        packets: Vec::new(),
-        runs,
+            then += 1;
+        }
+        let list = CutList {
+            first: own.into(),
+            then,
+        };
+        CutChain { list, heard }
     })
 }
 
-fn cut_runs(runs: &[Run], age: Dur) -> Vec<Run> {
+fn cut_datagrams(d: &Datagrams, course: &Timeline, age: Dur) -> Option<CutData> {
+    if d.is_whole() {
+        let next = course.spans.iter().position(|s| s.from > age)?;
+        let mut packet = *d.packets.get(next)?;
+        packet.0 = course.spans[next].from - age;
+        return Some(CutData::Packets(CutList {
+            first: Box::from([packet]),
+            then: next + 1,
+        }));
+    }
+    let runs = [0, 1].map(|end| cut_runs(&d.runs[end], age));
+    let lists = runs.each_ref();
+    let any = (0..2).any(|end| lists[end].of(&d.runs[end]).len() > 0);
+    any.then_some(CutData::Runs(runs))
+}
+
+fn cut_runs(runs: &[Run], age: Dur) -> CutList<Run> {
     let mut ended = Dur::ZERO;
     for (i, run) in runs.iter().enumerate() {
         let begins = ended + run.pause;
@@ -350,65 +372,51 @@ fn cut_runs(runs: &[Run], age: Dur) -> Vec<Run> {
         };
         if n < run.packets {
             let bytes = run.bytes_of_first(run.packets);
-            let first = Run {
+            let here = Run {
                 pause: begins + run.due(n) - age,
                 span: run.span - run.due(n),
                 packets: run.packets - n,
                 bytes: bytes.saturating_sub(run.bytes_of_first(n)),
                 sizes: run.sizes,
             };
-            return std::iter::once(first)
-                .chain(runs[i + 1..].iter().copied())
-                .collect();
+            return CutList {
+                first: Box::from([here]),
+                then: i + 1,
+            };
         }
         ended = begins + run.span;
     }
-    Vec::new()
-}
-
-/// The waits of the turns that remain whole, the last `left` of them but the first. What is under way, or in the pause
-/// before it, waits no more.
-fn cut_waits(waits: &[Wait], whole: usize, left: usize) -> Vec<Wait> {
-    if waits.is_empty() {
-        return Vec::new();
-    }
-    let later = waits.iter().filter_map(|w| {
-        let turn = (w.turn as usize + left).checked_sub(whole)?;
-        Some(Wait {
-            turn: u32::try_from(turn).ok()?,
-            ..*w
-        })
-    });
-    // A pause before the turn that is next makes a turn of its own.
-    let opening = Wait::default();
-    std::iter::once(opening)
-        .chain(later.filter(|w| w.turn > 1))
-        .collect()
+    CutList::from(runs.len())
 }
 
 /// The remaining positions at which an end begins a new write.
-fn cut_writes(writes: &[Write], course: &Timeline, end: usize, age: Dur) -> Vec<Write> {
+fn cut_writes(writes: &[Write], course: &Timeline, end: usize, age: Dur) -> CutList<Write> {
     let mine = || course.spans.iter().filter(|s| s.end == end);
     let done: u64 = mine().map(|s| sent(s, age)).fold(0, u64::saturating_add);
     let mut place = 0u64;
-    let mut left: Vec<Write> = Vec::new();
-    for w in writes {
+    let next = writes.iter().position(|w| {
         place = place.saturating_add(w.after);
-        if place > done {
-            let before = left.is_empty();
-            let after = if before { place - done } else { w.after };
-            left.push(Write { after, gap: w.gap });
-        }
-    }
+        place > done
+    });
+    let Some(next) = next else {
+        return CutList::from(writes.len());
+    };
+    let mut first = Write {
+        after: place - done,
+        gap: writes[next].gap,
+    };
     // Inside a write, part of the gap to the next one is over.
     let mut rest = mine().skip_while(|s| s.to <= age);
-    if let (Some(here), Some(next), Some(first)) = (rest.next(), rest.next(), left.first_mut())
+    if let (Some(here), Some(then)) = (rest.next(), rest.next())
         && here.from < age
-        && (here.unit, here.bytes - sent(here, age)) == (next.unit, first.after)
+        && (here.unit, here.bytes - sent(here, age)) == (then.unit, first.after)
     {
-        first.gap = next.from - age;
+        first.gap = then.from - age;
     }
-    left
+    CutList {
+        first: Box::from([first]),
+        then: next + 1,
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@
 use swell_base::{Dur, Stream, Time, derived};
 
 use crate::lasting::stays;
-use crate::remainder::Entered;
+use crate::remainder::{Entered, Entering};
 use crate::timeline::{Groups, Network};
 use crate::{Knobs, Model};
 
@@ -192,6 +192,7 @@ impl Schedule {
             return Err(too_short());
         }
         let by_class = by_class_and_size(model);
+        let mut under_way: Vec<(u32, u32, Dur)> = Vec::new();
         for pass in 0..passes {
             let mut rng = Stream::indexed(seed, "schedule-cycle", pass);
             let chosen = appearances(model, &by_class, k, &mut rng);
@@ -228,9 +229,7 @@ impl Schedule {
                     }
                     if pass == 0 && !cold {
                         while age < course.end {
-                            let which = (session, course);
-                            (schedule.entered)
-                                .extend(Entered::at(model, which, copy, age, network));
+                            under_way.push((session, copy, age));
                             if lasting.is_some() {
                                 break;
                             }
@@ -241,8 +240,36 @@ impl Schedule {
             }
         }
         schedule.starts.sort_unstable();
+        schedule.entered = entered(model, &times, &under_way, network);
         Ok(schedule)
     }
+}
+
+/// Enters sessions that are under way: index, copy and age. They keep their order. All copies of a session are cut at one
+/// time, so that the courses of only one are in memory.
+fn entered(
+    model: &Model,
+    times: &[Groups],
+    under_way: &[(u32, u32, Dur)],
+    network: &Network,
+) -> Vec<Entered> {
+    let mut order: Vec<u32> = (0..under_way.len() as u32).collect();
+    order.sort_by_key(|&i| under_way[i as usize].0);
+    let mut found: Vec<(u32, Entered)> = Vec::with_capacity(under_way.len());
+    for copies in order.chunk_by(|&a, &b| under_way[a as usize].0 == under_way[b as usize].0) {
+        let session = under_way[copies[0] as usize].0;
+        let course = &times[session as usize];
+        let Some(entering) = Entering::new(model, (session, course), network) else {
+            continue;
+        };
+        for &i in copies {
+            let (_, copy, age) = under_way[i as usize];
+            found.extend(entering.at(copy, age).into_iter().map(|e| (i, e)));
+        }
+    }
+    // Stable: a session may be entered twice.
+    found.sort_by_key(|f| f.0);
+    found.into_iter().map(|f| f.1).collect()
 }
 
 /// The recording as a circle, and the phase of each copy in each pass.

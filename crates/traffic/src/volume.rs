@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use swell_base::{Dur, Time};
 
+use crate::part::{Data, Part};
 use crate::schedule::{Lasting, Schedule};
 use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
 use crate::{Connection, Exchange, Model, Session, Unit};
@@ -109,33 +110,7 @@ impl Connection {
     /// [`Connection::overlap`]; `None`: all of them. A user waits for what the server sent and for a long upload. Short
     /// data of the client that the server did not answer, as at the end of TLS, leave at once and make nobody wait.
     pub fn awaited(&self) -> Option<[u32; 2]> {
-        // The units of the client that the server had heard before it sent its last one, and the bytes of the rest.
-        let [up, mut down] = self
-            .overlap
-            .map_or_else(|| self.exchange.units(), |units| units.map(|n| n as usize));
-        let (heard, rest) = match &self.exchange {
-            Exchange::Sequential(turns) => {
-                let answered = turns.iter().take(down).rposition(|t| t.response > 0);
-                let heard = answered.map_or(0, |i| i + 1);
-                down = heard;
-                (heard, sum(turns.iter().map(|t| t.request), heard..up))
-            }
-            Exchange::Concurrent {
-                up: ups,
-                down: downs,
-            } => {
-                let last = downs.iter().take(down).next_back();
-                let heard = last.map_or(0, |unit| unit.after as usize);
-                (heard, sum(ups.iter().map(|u| u.bytes), heard..up))
-            }
-            // An attempt is over with its last SYN.
-            Exchange::Attempt { .. } => return Some([up as u32, 0]),
-            Exchange::Datagrams(_) => return self.overlap,
-        };
-        match rest {
-            1..=SENT_AT_ONCE => Some([heard.min(up) as u32, down as u32]),
-            _ => self.overlap,
-        }
+        Part::whole(self).awaited()
     }
 
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
@@ -167,6 +142,38 @@ impl Connection {
                 retries.iter().take(up.saturating_sub(1)).copied().sum()
             }
             Exchange::Datagrams(d) => d.gone(units),
+        }
+    }
+}
+
+impl Part<'_> {
+    /// As [`Connection::awaited`].
+    pub fn awaited(&self) -> Option<[u32; 2]> {
+        let overlap = self.overlap();
+        // The units of the client that the server had heard before it sent its last one, and the bytes of the rest.
+        let [up, mut down] =
+            overlap.map_or_else(|| self.units(), |units| units.map(|n| n as usize));
+        let (heard, rest) = match self.data() {
+            Data::Sequential(turns) => {
+                let answers = turns.iter().take(down).enumerate();
+                let answered = answers.filter(|(_, t)| t.response > 0).last();
+                let heard = answered.map_or(0, |(i, _)| i + 1);
+                down = heard;
+                (heard, sum(turns.iter().map(|t| t.request), heard..up))
+            }
+            Data::Concurrent([ups, downs]) => {
+                let last = down.min(downs.len()).checked_sub(1);
+                let last = last.and_then(|i| downs.get(i));
+                let heard = last.map_or(0, |unit| unit.after as usize);
+                (heard, sum(ups.iter().map(|u| u.bytes), heard..up))
+            }
+            // An attempt is over with its last SYN.
+            Data::Attempt { .. } => return Some([up as u32, 0]),
+            Data::Datagrams(_) => return overlap,
+        };
+        match rest {
+            1..=SENT_AT_ONCE => Some([heard.min(up) as u32, down as u32]),
+            _ => overlap,
         }
     }
 }

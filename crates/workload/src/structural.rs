@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swell_base::{Dur, Paged, Rate, Time};
-use swell_traffic::{Exchange, Lasting, Model, Path, Schedule, Session, Start};
+use swell_traffic::{Exchange, Lasting, Model, Path, Rest, Schedule, Session, Start};
 
 use self::periods::{Periods, Waiting, next_turn};
-use self::script::{ExchangeIndex, Script, Step};
+use self::script::{ExchangeIndex, Script, Source, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
 /// Generates the traffic of a model in a closed loop. The next group of a session starts when the current group has
@@ -29,10 +29,6 @@ pub struct Structural {
     lasts: BTreeMap<(u32, u32), Chain>,
     /// Sessions in progress at the beginning, and the remaining pause of each.
     entered: Vec<(Visit, Dur)>,
-    /// Congestion windows of connections in progress at the beginning. Indexed by session of the model from `whole`
-    /// on: these sessions hold the rest of interrupted groups.
-    under_way: Vec<Vec<Option<[u32; 2]>>>,
-    whole: u32,
     /// Sessions in progress.
     visits: Paged<Visit>,
     /// Number of sessions that have begun.
@@ -61,7 +57,10 @@ struct Visit {
     session: u32,
     /// Number of this copy of the session in the run.
     copy: u32,
+    /// Its group, or the one that follows `rest`.
     group: u32,
+    /// The rest of a group, if the session was entered in its middle. It takes the place of a group.
+    rest: Option<Arc<[Rest]>>,
     /// The next connection of the group to open.
     next: u32,
     /// Number of open connections of the group for which the next group still waits.
@@ -70,11 +69,38 @@ struct Visit {
     unfinished: u32,
     /// Whether no further group follows, and only connections go on.
     ending: bool,
-    /// Session and group at which to continue after the groups of `session`. A session that is entered in the middle
-    /// of a group first completes that group.
-    then: Option<(u32, u32)>,
     /// Its connections that wait for each other.
     periods: Periods,
+}
+
+impl Visit {
+    /// The next connection of the group to open: its position, the time since the one before, and its rest if it is one
+    /// of the rest of a group.
+    fn upcoming(&self, of: &Session) -> Option<(ExchangeIndex, Dur, Option<&Rest>)> {
+        let place = |group, connection| ExchangeIndex {
+            session: self.session,
+            group,
+            connection,
+        };
+        if let Some(rest) = &self.rest {
+            let rest = rest.get(self.next as usize)?;
+            let at = place(rest.group, rest.connection);
+            return Some((at, rest.gap, Some(rest)));
+        }
+        let group = of.groups.get(self.group as usize)?;
+        let gap = group.connections.get(self.next as usize)?.gap;
+        Some((place(self.group, self.next), gap, None))
+    }
+
+    /// Whether all connections of the group have been opened.
+    fn opened_all(&self, of: &Session) -> bool {
+        let group = of.groups.get(self.group as usize);
+        let count = match &self.rest {
+            Some(rest) => rest.len(),
+            None => group.map_or(0, |g| g.connections.len()),
+        };
+        count == self.next as usize
+    }
 }
 
 /// A connection in progress.
@@ -101,42 +127,22 @@ const KIND: u64 = 0xff << 56;
 
 impl Structural {
     /// Follows `schedule` of `model`. Knobs must already have been applied to the model (`Model::varied`).
-    pub fn new(mut model: Arc<Model>, schedule: &Schedule) -> Structural {
-        let mut entered = Vec::with_capacity(schedule.entered.len());
-        let mut under_way = Vec::new();
-        let sessions = model.sessions.len() as u32;
-        for e in &schedule.entered {
-            let mut visit = Visit {
+    pub fn new(model: Arc<Model>, schedule: &Schedule) -> Structural {
+        let entered = schedule.entered.iter().map(|e| {
+            let visit = Visit {
                 session: e.session,
                 copy: e.copy,
                 group: e.group,
+                rest: e.rest.clone(),
                 next: 0,
                 open: 0,
                 unfinished: 0,
                 ending: false,
-                then: None,
                 periods: Periods::default(),
             };
-            if let Some(rest) = &e.rest {
-                let model = Arc::make_mut(&mut model);
-                let whole = &model.sessions[e.session as usize];
-                let rest = Session {
-                    class: whole.class,
-                    start: Dur::ZERO,
-                    weight: 0.0,
-                    client: whole.client,
-                    outside: whole.outside,
-                    lasted: None,
-                    groups: vec![rest.clone()],
-                };
-                visit.then = Some((e.session, e.group));
-                visit.session = model.sessions.len() as u32;
-                visit.group = 0;
-                model.sessions.push(rest);
-                under_way.push(e.under_way.clone());
-            }
-            entered.push((visit, e.pause));
-        }
+            (visit, e.pause)
+        });
+        let entered = entered.collect();
         let lasting = |s: &Start| schedule.lasting.get(s.session as usize).copied().flatten();
         let (stay, starts): (Vec<Start>, Vec<Start>) =
             (schedule.starts.iter()).partition(|s| lasting(s).is_some());
@@ -152,8 +158,6 @@ impl Structural {
             lasting: schedule.lasting.clone(),
             lasts,
             entered,
-            under_way,
-            whole: sessions,
             visits: Paged::default(),
             begun: 0,
             flows: Paged::default(),
@@ -175,8 +179,7 @@ impl Structural {
         for (visit, pause) in std::mem::take(&mut self.entered) {
             let v = self.begun;
             self.begun += 1;
-            let session = visit.then.map_or(visit.session, |then| then.0);
-            if let Some(chain) = self.lasts.get_mut(&(session, visit.copy)) {
+            if let Some(chain) = self.lasts.get_mut(&(visit.session, visit.copy)) {
                 chain.playing += 1;
             }
             self.visits.insert(v, visit);
@@ -201,11 +204,11 @@ impl Structural {
             session,
             copy,
             group: 0,
+            rest: None,
             next: 0,
             open: 0,
             unfinished: 0,
             ending: false,
-            then: None,
             periods: Periods::default(),
         };
         self.visits.insert(v, visit);
@@ -229,7 +232,10 @@ impl Structural {
             OPEN => self.open(index, now, actions),
             _ => {
                 let what = (token >> 48) as u8;
-                let waits = self.flows.get(index).map(|live| live.script.has_waits());
+                let waits = self
+                    .flows
+                    .get(index)
+                    .map(|live| live.script.opening().is_some());
                 if what == script::NEXT_TURN && waits == Some(true) {
                     self.busy(Conn(index), true);
                 }
@@ -245,14 +251,12 @@ impl Structural {
         let Some(visit) = self.visits.get(v) else {
             return;
         };
-        let groups = &self.session(visit.session).groups;
-        let group = groups.get(visit.group as usize);
-        match group.and_then(|g| g.connections.get(visit.next as usize)) {
-            Some(connection) => {
-                let gap = connection.gap;
+        match visit.upcoming(self.session(visit.session)) {
+            Some((place, gap, rest)) => {
+                let part = place.part(&self.model, rest.and_then(|r| r.cut.as_deref()));
                 // The first connection of a group waits for the group before.
-                match connection.waits.first().filter(|_| visit.next > 0) {
-                    Some(&wait) if wait.page > 0 => {
+                match part.opening().filter(|_| visit.next > 0) {
+                    Some(wait) if wait.page > 0 => {
                         if let Some(due) =
                             self.wait(v, (wait.page, wait.pause), Waiting::Opening, now)
                         {
@@ -272,14 +276,10 @@ impl Structural {
         let Some(visit) = self.visits.get_mut(v) else {
             return;
         };
-        visit.group += 1;
-        visit.next = 0;
-        let groups = &self.model.sessions[visit.session as usize].groups;
-        if visit.group as usize >= groups.len()
-            && let Some(next) = visit.then.take()
-        {
-            (visit.session, visit.group) = next;
+        if visit.rest.take().is_none() {
+            visit.group += 1;
         }
+        visit.next = 0;
         let (session, group) = (visit.session, visit.group);
         match self
             .session(session)
@@ -307,18 +307,18 @@ impl Structural {
             return;
         };
         let copy = visit.copy;
-        let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
+        let model = Arc::clone(&self.model);
+        let session = &model.sessions[visit.session as usize];
+        let Some((place, _, rest)) = visit.upcoming(session) else {
+            return;
+        };
+        let cut = rest.and_then(|r| r.cut.clone());
+        let under_way = rest.and_then(|r| r.windows);
         visit.next += 1;
         visit.open += 1;
         visit.unfinished += 1;
-        let place = ExchangeIndex {
-            session,
-            group: group as u32,
-            connection: next as u32,
-        };
-        let model = Arc::clone(&self.model);
-        let session = &model.sessions[session as usize];
-        let connection = &session.groups[group].connections[next];
+        let source = Source::new(Arc::clone(&model), place, cut);
+        let connection = place.connection(&model);
         let conn = Conn(self.opened);
         self.opened += 1;
         let client = model.client_paths.get(session.client as usize);
@@ -333,13 +333,12 @@ impl Structural {
             finished: false,
             passed: false,
             busy: false,
-            script: Script::new(Arc::clone(&self.model), place, rtt, up),
+            script: Script::new(source, rtt, up),
         });
-        let waits = live.script.has_waits();
+        let opening = live.script.opening();
         self.flows.insert(conn.0, live);
-        if waits {
-            let first = connection.waits.first().map_or(0, |w| w.page);
-            self.begin_period(v, first, now);
+        if let Some(wait) = opening {
+            self.begin_period(v, wait.page, now);
             self.busy(conn, true);
         }
         let host =
@@ -354,7 +353,7 @@ impl Structural {
             client_window: connection.client_window,
             server_window: connection.server_window,
             wire: connection.wire,
-            under_way: self.windows(place),
+            under_way,
             silent: false,
         });
         match connection.exchange {
@@ -373,13 +372,6 @@ impl Structural {
         ) {
             self.play(conn, now, actions, Script::begin);
         }
-    }
-
-    /// Congestion windows of a connection that was in progress when the run began.
-    fn windows(&self, place: ExchangeIndex) -> Option<[u32; 2]> {
-        let left = place.session.checked_sub(self.whole)?;
-        let windows = self.under_way.get(left as usize)?;
-        *windows.get(place.connection as usize)?
     }
 
     /// Lets the script of `conn` react to an event and carries out its steps.
@@ -446,8 +438,7 @@ impl Structural {
             return;
         };
         visit.open -= 1;
-        let groups = &self.model.sessions[visit.session as usize].groups;
-        let opened = groups[visit.group as usize].connections.len() == visit.next as usize;
+        let opened = visit.opened_all(&self.model.sessions[visit.session as usize]);
         if visit.open == 0 && opened {
             self.end_group(v, now, actions);
         }

@@ -1,9 +1,10 @@
-//! Memory of an idle connection.
+//! Memory of an idle connection, and of learnt traffic.
 
 #![expect(
     unsafe_code,
     reason = "an allocator that counts has to be an allocator"
 )]
+#![expect(clippy::disallowed_methods, reason = "reads the bundled model file")]
 #![expect(clippy::print_stdout, reason = "the figures are what it is about")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
-use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
+use swell_traffic::{Knobs, Model, Network, Schedule};
+use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Structural, Workload};
 use swell_world::World;
 
 /// The system's allocator, which also counts the bytes in use.
@@ -119,7 +121,61 @@ const KIBIBYTE: usize = 1024;
 fn an_idle_connection_takes_less_than_a_kibibyte() {
     after_requests_and_responses();
     after_losses();
+    of_learnt_traffic();
 }
+
+/// Bytes in use since `before`, for each of `many`.
+fn each(before: usize, many: usize) -> usize {
+    (IN_USE.load(Ordering::Relaxed) - before) / many.max(1)
+}
+
+/// Sessions in progress at the beginning keep no copies of the exchanges of the model: many of these are long. An open
+/// connection of learnt traffic has access paths of its own, and a script.
+fn of_learnt_traffic() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../models/access-link.json.zst"
+    );
+    let file = std::fs::read(path).expect("the bundled model");
+    let model = Arc::new(Model::from_slice(&file).expect("a model"));
+    drop(file);
+    let knobs = Knobs {
+        sessions: 300.0,
+        ..Knobs::default()
+    };
+    let second = Dur::from_secs(1);
+    let before = IN_USE.load(Ordering::Relaxed);
+    let schedule = Schedule::draw(&model, &knobs, 1, second, &Network::default()).expect("one");
+    let entered = schedule.entered.len();
+    let drawn = each(before, entered);
+    println!("learnt: {drawn} bytes for each of {entered} sessions in progress");
+    assert!(drawn < MOST_ENTERED, "{drawn} bytes");
+    let machine = Structural::new(Arc::clone(&model), &schedule);
+    drop(schedule);
+    let kept = each(before, entered);
+    println!("learnt: {kept} bytes for each before they go on");
+    assert!(kept < MOST_ENTERED, "{kept} bytes");
+    let wide = LinkConfig {
+        rate: Some(Rate::from_bps(1_000_000_000)),
+        ..gateway()
+    };
+    let mut world = World::new(&[wide.clone(), wide], 1);
+    world.add(
+        Box::new(machine),
+        Tag::Background,
+        Arc::new(Config::linux()),
+    );
+    world.advance(Time::ZERO + second);
+    let open = world.open_flows();
+    let open_bytes = each(before, open);
+    println!("learnt: {open_bytes} bytes for each of {open} open connections");
+    assert!(open_bytes < MOST_OPEN, "{open_bytes} bytes");
+}
+
+/// Memory of a session in progress before the run, and of an open connection of learnt traffic with all that belongs to
+/// it. The budgets of the project.
+const MOST_ENTERED: usize = 1_500;
+const MOST_OPEN: usize = 2_500;
 
 /// An idle connection keeps space for one segment in flight. Receivers of more than a few bytes also keep the state
 /// of the receive window.

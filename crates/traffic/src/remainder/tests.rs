@@ -95,10 +95,64 @@ fn any_session() -> impl Strategy<Value = Session> {
     })
 }
 
+/// The rest of a session's group as a group of a model.
+fn copied(m: &Model, e: &Entered) -> Option<Group> {
+    let connections = e.rest.as_ref()?.iter().map(|rest| {
+        let part = rest.part(&m.sessions[0]).unwrap();
+        Connection {
+            gap: rest.gap,
+            ..owned(part)
+        }
+    });
+    Some(Group {
+        think: Dur::ZERO,
+        connections: connections.collect(),
+    })
+}
+
+/// A part as a connection of a model.
+fn owned(part: Part<'_>) -> Connection {
+    let exchange = match part.data() {
+        Data::Sequential(turns) => Exchange::Sequential(turns.iter().collect()),
+        Data::Concurrent(chains) => {
+            let [up, down] = chains.map(|c| c.iter().collect());
+            Exchange::Concurrent { up, down }
+        }
+        Data::Attempt { retries, refused } => Exchange::Attempt {
+            retries: retries.iter().collect(),
+            refused,
+        },
+        Data::Datagrams(flow) => {
+            let [packets, runs] = match &part.connection.exchange {
+                Exchange::Datagrams(d) if d.is_whole() => [true, false],
+                _ => [false, true],
+            };
+            let mut cursor = Cursor::default();
+            let listed = std::iter::from_fn(|| flow.step(&mut cursor)).filter(|_| packets);
+            Exchange::Datagrams(Datagrams {
+                packets: listed.collect(),
+                runs: flow
+                    .runs()
+                    .map(|list| list.iter().filter(|_| runs).collect()),
+            })
+        }
+    };
+    let turns = exchange.units()[0] as u32;
+    let opening = part.opening().into_iter();
+    let waits = opening.chain((1..turns).filter_map(|turn| part.wait(turn)));
+    Connection {
+        exchange,
+        writes: [0, 1].map(|end| part.writes(end).iter().collect()),
+        waits: waits.collect(),
+        overlap: part.overlap(),
+        ..part.connection.clone()
+    }
+}
+
 /// The rest of a session as a session.
 fn left(m: &Model, e: &Entered) -> Session {
     let whole = &m.sessions[0];
-    let mut groups: Vec<Group> = e.rest.iter().cloned().collect();
+    let mut groups: Vec<Group> = copied(m, e).into_iter().collect();
     groups.extend_from_slice(&whole.groups[e.group as usize..]);
     if e.rest.is_none() {
         groups[0].think = e.pause;
@@ -125,7 +179,7 @@ proptest! {
         let network = Network::default();
         let times = Groups::of(&m, &m.sessions[0], &network);
         let age = times.end.scale(share);
-        let found = Entered::at(&m, (0, &times), 7, age, &network);
+        let found = at(&m, &times, 7, age);
         // The session, and connections that nobody waits for.
         prop_assert!(found.len() <= 2);
         if found.is_empty() {
@@ -188,15 +242,27 @@ proptest! {
         let m = model(Dur::from_secs(100), vec![s]);
         let network = Network::default();
         let times = Groups::of(&m, &m.sessions[0], &network);
-        let at = |share: f64| {
-            let found = Entered::at(&m, (0, &times), 0, times.end.scale(share), &network);
+        let left_at = |share: f64| {
+            let found = at(&m, &times, 0, times.end.scale(share));
             let bytes: Vec<[u64; 2]> = found.iter().map(|e| left(&m, e).bytes()).collect();
             (!bytes.is_empty()).then(|| [0, 1].map(|d| bytes.iter().map(|b| b[d]).sum::<u64>()))
         };
-        if let (Some(early), Some(late)) = (at(a.min(b)), at(a.max(b))) {
+        if let (Some(early), Some(late)) = (left_at(a.min(b)), left_at(a.max(b))) {
             prop_assert!(late[0] <= early[0] && late[1] <= early[1], "{early:?} {late:?}");
         }
     }
+}
+
+/// The first session at `age`.
+fn at(m: &Model, times: &Groups, copy: u32, age: Dur) -> Vec<Entered> {
+    let network = Network::default();
+    let entering = Entering::new(m, (0, times), &network).unwrap();
+    entering.at(copy, age)
+}
+
+/// The rest of the group of the first session at `age`.
+fn rest_at(m: &Model, age: Dur) -> Group {
+    copied(m, &entered(m, age)).unwrap()
 }
 
 fn long(bytes: u64) -> Model {
@@ -209,14 +275,14 @@ fn long(bytes: u64) -> Model {
 fn entered(m: &Model, age: Dur) -> Entered {
     let network = Network::default();
     let times = Groups::of(m, &m.sessions[0], &network);
-    Entered::at(m, (0, &times), 0, age, &network).remove(0)
+    at(m, &times, 0, age).remove(0)
 }
 
 #[test]
 fn a_transfer_goes_on_with_what_remains() {
     let m = long(10_000_000);
     let e = entered(&m, Dur::from_secs(4));
-    let rest = e.rest.unwrap();
+    let rest = copied(&m, &e).unwrap();
     let Exchange::Sequential(turns) = &rest.connections[0].exchange else {
         panic!("{rest:?}")
     };
@@ -228,7 +294,6 @@ fn a_transfer_goes_on_with_what_remains() {
     // Four seconds minus the handshake and the request; 52 bytes of 1500 are headers.
     let passed = (4.0 - 0.05) * 1e6 * 1448.0 / 1500.0;
     assert!((remain / (10e6 - passed) - 1.0).abs() < 0.01, "{remain}");
-    assert!(rest.connections[0].left_censored);
     assert_eq!((e.group, e.pause), (1, Dur::ZERO));
 }
 
@@ -252,7 +317,7 @@ fn pauses_go_on_with_what_remains() {
     };
     m.sessions[0].groups[0].connections[0].exchange = Exchange::Sequential(vec![think; 2]);
     let first = |age: u64| {
-        let rest = entered(&m, Dur::from_secs(age)).rest.unwrap();
+        let rest = rest_at(&m, Dur::from_secs(age));
         match &rest.connections[0].exchange {
             Exchange::Sequential(turns) => turns.clone(),
             other => panic!("{other:?}"),
@@ -284,7 +349,7 @@ fn connections_that_come_keep_their_places() {
     };
     let (second, third) = (later(5), later(3));
     m.sessions[0].groups[0].connections.extend([second, third]);
-    let rest = entered(&m, Dur::from_secs(4)).rest.unwrap();
+    let rest = rest_at(&m, Dur::from_secs(4));
     let gaps: Vec<Dur> = rest.connections.iter().map(|c| c.gap).collect();
     assert_eq!(gaps, [Dur::ZERO, Dur::from_secs(1), Dur::from_secs(3)]);
     let whole = |c: &Connection| c.exchange.bytes()[1] == 20_000_000;
@@ -302,7 +367,7 @@ fn datagrams_and_attempts_go_on_at_their_times() {
         packets: vec![packet(0, 1), packet(3, 2), packet(3, 3)],
         ..Datagrams::default()
     });
-    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let rest = rest_at(&m, Dur::from_secs(2));
     let Exchange::Datagrams(d) = &rest.connections[0].exchange else {
         panic!("{rest:?}")
     };
@@ -320,7 +385,7 @@ fn datagrams_and_attempts_go_on_at_their_times() {
         runs: [vec![run(1), run(2)], Vec::new()],
         ..Datagrams::default()
     });
-    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let rest = rest_at(&m, Dur::from_secs(2));
     let Exchange::Datagrams(d) = &rest.connections[0].exchange else {
         panic!("{rest:?}")
     };
@@ -336,7 +401,7 @@ fn datagrams_and_attempts_go_on_at_their_times() {
         retries: vec![Dur::from_secs(1), Dur::from_secs(2), Dur::from_secs(4)],
         refused: true,
     };
-    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let rest = rest_at(&m, Dur::from_secs(2));
     let c = &rest.connections[0];
     assert_eq!(c.gap, Dur::from_secs(1));
     let retries = vec![Dur::from_secs(4)];
@@ -363,7 +428,7 @@ fn writes_go_on_at_their_places() {
         },
     ];
     // 50 ms until the response begins; 4 s later a thousand bytes have arrived and two thousand follow.
-    let rest = entered(&m, Dur::from_millis(4_050)).rest.unwrap();
+    let rest = rest_at(&m, Dur::from_millis(4_050));
     let c = &rest.connections[0];
     assert_eq!(c.exchange.bytes()[1], 2_000);
     let Exchange::Sequential(turns) = &c.exchange else {
@@ -392,7 +457,7 @@ fn what_goes_on_beside_later_groups_is_entered_too() {
     m.sessions[0].groups.push(second);
     let network = Network::default();
     let times = Groups::of(&m, &m.sessions[0], &network);
-    let at = |secs: u64| Entered::at(&m, (0, &times), 0, Dur::from_secs(secs), &network);
+    let at = |secs: u64| at(&m, &times, 0, Dur::from_secs(secs));
     let [beside, main] = &at(2)[..] else {
         panic!("{:?}", at(2))
     };
@@ -405,9 +470,7 @@ fn what_goes_on_beside_later_groups_is_entered_too() {
         "{}",
         main.pause
     );
-    let left = beside.rest.as_ref().unwrap().connections[0]
-        .exchange
-        .bytes();
+    let left = copied(&m, beside).unwrap().connections[0].exchange.bytes();
     assert!((left[1] as f64 / 18e6 - 1.0).abs() < 0.02, "{left:?}");
     // The second group ends long before the transfer.
     assert_eq!(at(10).len(), 1);
@@ -423,12 +486,62 @@ fn later_turns_still_wait_for_other_connections() {
         page,
         pause: Dur::from_secs(1),
     };
-    let waits = [wait(0, 1), wait(2, 3), wait(4, 5), wait(5, 7)];
-    let left = |left| cut_waits(&waits, 6, left);
+    let mut c = long(0).sessions[0].groups[0].connections[0].clone();
+    c.waits = vec![wait(0, 1), wait(2, 3), wait(4, 5), wait(5, 7)];
+    c.exchange = Exchange::Sequential(vec![Turn::default(); 6]);
+    let left = |of: &Connection, first: usize, then| {
+        let first = vec![Turn::default(); first].into();
+        let cut = Cut {
+            data: CutData::Sequential(CutList { first, then }),
+            writes: [0, 1].map(|_| CutList::from(0)),
+            overlap: None,
+        };
+        owned(Part::of(of, Some(&cut))).waits
+    };
     // Turn 2 is under way: it is the first of four.
-    assert_eq!(left(4), [Wait::default(), wait(2, 5), wait(3, 7)]);
+    assert_eq!(left(&c, 1, 3), [Wait::default(), wait(2, 5), wait(3, 7)]);
     // The pause before turn 2 is a turn of its own.
-    assert_eq!(left(5), [Wait::default(), wait(3, 5), wait(4, 7)]);
-    assert_eq!(left(1), [Wait::default()]);
-    assert!(cut_waits(&[], 6, 3).is_empty());
+    assert_eq!(left(&c, 2, 3), [Wait::default(), wait(3, 5), wait(4, 7)]);
+    assert_eq!(left(&c, 1, 6), [Wait::default()]);
+    c.waits.clear();
+    assert!(left(&c, 1, 4).is_empty());
+}
+
+proptest! {
+    /// A part reads as the same connection would if it were copied.
+    #[test]
+    fn a_part_is_as_its_copy(s in any_session(), share in 0.0..1.0f64, passed in any::<Option<[u8; 2]>>()) {
+        let mut m = model(Dur::from_secs(100), vec![s]);
+        for group in &mut m.sessions[0].groups {
+            for c in &mut group.connections {
+                c.overlap = passed.map(|units| units.map(|n| u32::from(n % 5)));
+            }
+        }
+        let times = Groups::of(&m, &m.sessions[0], &Network::default());
+        for e in at(&m, &times, 0, times.end.scale(share)) {
+            for rest in e.rest.iter().flat_map(|rest| rest.iter()) {
+                let part = rest.part(&m.sessions[0]).unwrap();
+                let copy = owned(part);
+                let whole = Part::whole(&copy);
+                prop_assert_eq!(part.units(), copy.exchange.units());
+                prop_assert_eq!(part.awaited(), copy.awaited());
+                for i in 0..9 {
+                    for end in 0..2 {
+                        prop_assert_eq!(part.writes(end).get(i), whole.writes(end).get(i));
+                    }
+                    match (part.data(), whole.data()) {
+                        (Data::Sequential(a), Data::Sequential(b)) => {
+                            prop_assert_eq!(a.get(i), b.get(i));
+                        }
+                        (Data::Concurrent(a), Data::Concurrent(b)) => {
+                            for end in 0..2 {
+                                prop_assert_eq!(a[end].get(i), b[end].get(i));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Time};
-use swell_traffic::{Connection, Cursor, Exchange, Model, UNASKED, Unit};
+use swell_traffic::{Chain, Connection, Cursor, Cut, Data, Exchange, Model, Part, UNASKED, Wait};
 
 use crate::End;
 
@@ -17,6 +17,45 @@ pub(super) struct ExchangeIndex {
     pub session: u32,
     pub group: u32,
     pub connection: u32,
+}
+
+impl ExchangeIndex {
+    pub fn connection(self, model: &Model) -> &Connection {
+        let group = &model.sessions[self.session as usize].groups[self.group as usize];
+        &group.connections[self.connection as usize]
+    }
+
+    /// The connection, or what is left of it if it is cut.
+    pub fn part<'m>(self, model: &'m Model, cut: Option<&'m Cut>) -> Part<'m> {
+        Part::of(self.connection(model), cut)
+    }
+}
+
+/// What a script follows.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    model: Arc<Model>,
+    place: ExchangeIndex,
+    /// For a connection that was in progress when the run began: what is left of it.
+    cut: Option<Arc<Cut>>,
+}
+
+impl Source {
+    pub fn new(model: Arc<Model>, place: ExchangeIndex, cut: Option<Arc<Cut>>) -> Source {
+        Source { model, place, cut }
+    }
+
+    fn part(&self) -> Part<'_> {
+        self.place.part(&self.model, self.cut.as_deref())
+    }
+
+    fn data(&self) -> Data<'_> {
+        self.part().data()
+    }
+
+    fn exchange(&self) -> &Exchange {
+        &self.place.connection(&self.model).exchange
+    }
 }
 
 /// An operation that the script requests.
@@ -34,8 +73,7 @@ pub(super) enum Step {
 /// An exchange in progress.
 #[derive(Debug)]
 pub(super) struct Script {
-    model: Arc<Model>,
-    place: ExchangeIndex,
+    source: Source,
     /// Round-trip times from the link where pauses were observed to the client and to the server.
     rtt: [Dur; 2],
     /// Rates of the client's and the server's access paths in the sending direction.
@@ -104,17 +142,10 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(
-        model: Arc<Model>,
-        place: ExchangeIndex,
-        rtt: [Dur; 2],
-        up: [Option<Rate>; 2],
-    ) -> Script {
-        let awaited_by_next = awaited(connection(&model, place));
+    pub fn new(source: Source, rtt: [Dur; 2], up: [Option<Rate>; 2]) -> Script {
         Script {
-            awaited_by_next,
-            model,
-            place,
+            awaited_by_next: awaited(source.part()),
+            source,
             rtt,
             up,
             next: [0; 2],
@@ -148,9 +179,9 @@ impl Script {
         }
     }
 
-    /// Whether it takes part in the busy periods of its session.
-    pub fn has_waits(&self) -> bool {
-        !connection(&self.model, self.place).waits.is_empty()
+    /// The wait of its opening, if it takes part in the busy periods of its session.
+    pub fn opening(&self) -> Option<Wait> {
+        self.source.part().opening()
     }
 
     /// Whether the server is in a long pause before data that nobody asked for. Nobody waits for these.
@@ -160,45 +191,45 @@ impl Script {
 
     pub fn is_tcp(&self) -> bool {
         matches!(
-            exchange(&self.model, self.place),
+            self.source.exchange(),
             Exchange::Sequential(_) | Exchange::Concurrent { .. }
         )
     }
 
     /// The connection is established.
     pub fn begin(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        match exchange(&model, self.place) {
-            Exchange::Sequential(_) => self.turn(steps),
-            Exchange::Concurrent { up, down } => {
+        let source = self.source.clone();
+        match source.data() {
+            Data::Sequential(_) => self.turn(steps),
+            Data::Concurrent([up, down]) => {
                 self.state = State::Both;
-                self.awaited = [total(down), total(up)];
+                self.awaited = [total(&down), total(&up)];
                 self.next_unit(End::Client, Some(Dur::ZERO), steps);
                 // Pauses count from the instant when the client's ACK passes the link. The client considers the
                 // connection established half its round-trip time before that, and the server's data takes half of
                 // the server's own to reach the link.
-                if let Some(unit) = down.first().filter(|u| u.after == 0) {
+                if let Some(unit) = down.get(0).filter(|u| u.after == 0) {
                     let pause = unit.pause + self.rtt[0] / 2 - self.rtt[1] / 2;
                     steps.push(Step::Wait(pause, CHUNK_DOWN));
                     self.pausing[End::Server as usize] = true;
                 }
                 self.check_both(steps);
             }
-            Exchange::Attempt { .. } => self.syn(steps),
-            Exchange::Datagrams(_) => self.await_packet(steps),
+            Data::Attempt { .. } => self.syn(steps),
+            Data::Datagrams(_) => self.await_packet(steps),
         }
     }
 
     pub fn timer(&mut self, what: u8, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        match (exchange(&model, self.place), what) {
-            (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_UP) => {
+        let source = self.source.clone();
+        match (source.data(), what) {
+            (Data::Sequential(_) | Data::Concurrent(_), WRITE_UP) => {
                 self.write_some(End::Client, steps);
             }
-            (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_DOWN) => {
+            (Data::Sequential(_) | Data::Concurrent(_), WRITE_DOWN) => {
                 self.write_some(End::Server, steps);
             }
-            (Exchange::Sequential(turns), ANSWER) => {
+            (Data::Sequential(turns), ANSWER) => {
                 self.resting = false;
                 let Some(turn) = turns.get(self.next[0] as usize) else {
                     return;
@@ -208,14 +239,14 @@ impl Script {
                 self.state = State::Response;
                 self.write(End::Server, turn.response, steps);
             }
-            (Exchange::Sequential(_), _) => {
+            (Data::Sequential(_), _) => {
                 self.next[0] += 1;
                 self.turn(steps);
             }
-            (Exchange::Concurrent { up, .. }, CHUNK_UP) => self.send_unit(up, End::Client, steps),
-            (Exchange::Concurrent { down, .. }, _) => self.send_unit(down, End::Server, steps),
-            (Exchange::Attempt { .. }, _) => self.syn(steps),
-            (Exchange::Datagrams(_), _) => {
+            (Data::Concurrent([up, _]), CHUNK_UP) => self.send_unit(&up, End::Client, steps),
+            (Data::Concurrent([_, down]), _) => self.send_unit(&down, End::Server, steps),
+            (Data::Attempt { .. }, _) => self.syn(steps),
+            (Data::Datagrams(_), _) => {
                 if let Some((end, bytes)) = self.packet.take() {
                     steps.push(Step::Datagram(end, bytes));
                     self.sent += 1;
@@ -248,7 +279,7 @@ impl Script {
     }
 
     pub fn drained(&mut self, end: End, now: Time, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
+        let source = self.source.clone();
         // The pause was observed on the link and starts when the last data passes there, half a round-trip time
         // before `end` could see it arrive. If the acknowledgement was delayed, the pause has been running for that
         // time, too.
@@ -258,13 +289,10 @@ impl Script {
         self.writes[end].leaving = Dur::ZERO;
         let arrived = self.arrived[end.other()];
         let waited = now.since(arrived) + self.rtt() / 2;
-        match (exchange(&model, self.place), self.state) {
-            (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
+        match (source.data(), self.state) {
+            (Data::Sequential(turns), State::Drain(waiting)) if waiting == end => {
                 self.state = State::Idle;
-                let turn = turns
-                    .get(self.next[0] as usize)
-                    .copied()
-                    .unwrap_or_default();
+                let turn = turns.get(self.next[0] as usize).unwrap_or_default();
                 match end {
                     // A request without a response: the client continues.
                     End::Client => self.pause_client(turn.client_think - waited, steps),
@@ -279,13 +307,13 @@ impl Script {
                     }
                 }
             }
-            (Exchange::Concurrent { .. }, _) => self.next_unit(end, Some(waited), steps),
+            (Data::Concurrent(_), _) => self.next_unit(end, Some(waited), steps),
             _ => {}
         }
     }
 
     pub fn datagram(&mut self, end: End, steps: &mut Vec<Step>) {
-        if let Exchange::Attempt { refused: true, .. } = exchange(&self.model, self.place)
+        if let Exchange::Attempt { refused: true, .. } = self.source.exchange()
             && end == End::Server
         {
             steps.push(Step::Datagram(End::Server, RST));
@@ -294,8 +322,8 @@ impl Script {
 
     /// Begins the next turn.
     fn turn(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Sequential(turns) = source.data() else {
             return;
         };
         self.state = State::Idle;
@@ -315,8 +343,8 @@ impl Script {
 
     /// The request, if any, has arrived at the server.
     fn answer(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Sequential(turns) = source.data() else {
             return;
         };
         let Some(turn) = turns.get(self.next[0] as usize) else {
@@ -336,9 +364,7 @@ impl Script {
 
     /// The client pauses before the next turn, for itself or until nothing is under way on other connections.
     fn pause_client(&self, think: Dur, steps: &mut Vec<Step>) {
-        let waits = &connection(&self.model, self.place).waits;
-        let next = waits.binary_search_by_key(&(self.next[0] + 1), |w| w.turn);
-        steps.push(match next.ok().and_then(|i| waits.get(i)) {
+        steps.push(match self.source.part().wait(self.next[0] + 1) {
             Some(wait) => Step::Await(wait.page, wait.pause),
             None => Step::Wait(think, NEXT_TURN),
         });
@@ -346,8 +372,8 @@ impl Script {
 
     /// The response has arrived at the client.
     fn after_response(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Sequential(turns) = source.data() else {
             return;
         };
         let here = self.next[0] as usize;
@@ -365,8 +391,8 @@ impl Script {
     /// Starts the pause before the next unit of `end`, if its condition holds. Either the units of the other end that
     /// it follows have arrived. Or it follows no new unit, and the end's previous unit was sent `sent` ago.
     fn next_unit(&mut self, end: End, sent: Option<Dur>, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Concurrent { up, down } = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Concurrent([up, down]) = source.data() else {
             return;
         };
         let (e, (own, other, what)) = match end {
@@ -391,7 +417,9 @@ impl Script {
             return;
         }
         let before = self.next[e].checked_sub(1);
-        let before = before.map_or(0, |i| own[i as usize].after);
+        let before = before
+            .and_then(|i| own.get(i as usize))
+            .map_or(0, |previous| previous.after);
         let pause = match sent {
             _ if unit.after > before => unit.pause,
             Some(sent) => unit.pause + self.writes[e].leaving - sent,
@@ -401,7 +429,7 @@ impl Script {
         steps.push(Step::Wait(pause, what));
     }
 
-    fn send_unit(&mut self, chain: &[Unit], end: End, steps: &mut Vec<Step>) {
+    fn send_unit(&mut self, chain: &Chain<'_>, end: End, steps: &mut Vec<Step>) {
         self.pausing[end] = false;
         if let Some(unit) = chain.get(self.next[end] as usize) {
             self.next[end] += 1;
@@ -427,14 +455,14 @@ impl Script {
     }
 
     fn syn(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Attempt { retries, .. } = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Attempt { retries, .. } = source.data() else {
             return;
         };
         self.sent += 1;
         steps.push(Step::Datagram(End::Client, SYN));
         match retries.get(self.next[0] as usize) {
-            Some(&pause) => {
+            Some(pause) => {
                 self.next[0] += 1;
                 steps.push(Step::Wait(pause, PACKET));
             }
@@ -463,8 +491,8 @@ impl Script {
 
     /// Sets the timer for the next packet of a datagram flow.
     fn await_packet(&mut self, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let Exchange::Datagrams(d) = exchange(&model, self.place) else {
+        let source = self.source.clone();
+        let Data::Datagrams(d) = source.data() else {
             return;
         };
         let Some((gap, client, bytes)) = d.step(&mut self.cursor) else {
@@ -485,43 +513,31 @@ fn signed(d: Dur) -> i64 {
 }
 
 /// The condition for the session's next group.
-fn awaited(c: &Connection) -> Option<Awaited> {
-    let sum = |units: &mut dyn Iterator<Item = u64>| units.fold(0u64, u64::saturating_add);
-    let overlap = c.awaited().map(|o| o.map(|n| n as usize));
-    match (&c.exchange, overlap) {
+fn awaited(part: Part<'_>) -> Option<Awaited> {
+    let overlap = part.awaited().map(|o| o.map(|n| n as usize));
+    match (part.data(), overlap) {
         (_, None) => None,
-        (Exchange::Sequential(turns), Some([up, down])) => Some(Awaited::Bytes([
-            sum(&mut turns.iter().take(down).map(|t| t.response)),
-            sum(&mut turns.iter().take(up).map(|t| t.request)),
+        (Data::Sequential(turns), Some([up, down])) => Some(Awaited::Bytes([
+            saturating(turns.iter().take(down).map(|t| t.response)),
+            saturating(turns.iter().take(up).map(|t| t.request)),
         ])),
-        (
-            Exchange::Concurrent {
-                up: ups,
-                down: downs,
-            },
-            Some([up, down]),
-        ) => Some(Awaited::Bytes([
-            sum(&mut downs.iter().take(down).map(|u| u.bytes)),
-            sum(&mut ups.iter().take(up).map(|u| u.bytes)),
+        (Data::Concurrent([ups, downs]), Some([up, down])) => Some(Awaited::Bytes([
+            saturating(downs.iter().take(down).map(|u| u.bytes)),
+            saturating(ups.iter().take(up).map(|u| u.bytes)),
         ])),
-        (Exchange::Attempt { .. } | Exchange::Datagrams(_), Some([up, down])) => {
+        (Data::Attempt { .. } | Data::Datagrams(_), Some([up, down])) => {
             Some(Awaited::Sent((up + down) as u64))
         }
     }
 }
 
-fn connection(model: &Model, place: ExchangeIndex) -> &Connection {
-    &model.sessions[place.session as usize].groups[place.group as usize].connections
-        [place.connection as usize]
+/// Bytes of a chain. A model file may hold any sizes.
+fn total(chain: &Chain<'_>) -> u64 {
+    saturating(chain.iter().map(|u| u.bytes))
 }
 
-fn exchange(model: &Model, place: ExchangeIndex) -> &Exchange {
-    &connection(model, place).exchange
-}
-
-fn total(chain: &[Unit]) -> u64 {
-    // A model file may hold any sizes.
-    chain.iter().fold(0, |sum, u| sum.saturating_add(u.bytes))
+fn saturating(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -530,11 +546,7 @@ mod tests {
 
     #[test]
     fn sizes_that_do_not_fit_into_a_sum_saturate() {
-        let unit = |bytes| Unit {
-            bytes,
-            ..Unit::default()
-        };
-        assert_eq!(total(&[unit(3), unit(4)]), 7);
-        assert_eq!(total(&[unit(u64::MAX), unit(4)]), u64::MAX);
+        assert_eq!(saturating([3, 4].into_iter()), 7);
+        assert_eq!(saturating([u64::MAX, 4].into_iter()), u64::MAX);
     }
 }

@@ -1,11 +1,9 @@
 //! Writes a unit of data as its application did: in pieces at the observed times.
 
-use std::sync::Arc;
-
 use swell_base::{Bytes, Dur};
-use swell_traffic::{Connection, Exchange, Turn};
+use swell_traffic::{Data, Items, Part, Turn};
 
-use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP, connection};
+use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP};
 use crate::End;
 
 /// Bytes that may be written but not yet received before the writer blocks. This is Linux's send buffer, 16 KiB
@@ -43,8 +41,8 @@ fn more(end: End) -> u8 {
 impl Script {
     /// `end` starts to send `bytes`.
     pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let places = &connection(&model, self.place).writes[end];
+        let source = self.source.clone();
+        let places = source.part().writes(end as usize);
         let write = &mut self.writes[end];
         write.left = write.left.saturating_add(bytes);
         // The entry lies exactly between the previous unit and this one, so the pause between units covers it.
@@ -70,8 +68,8 @@ impl Script {
 
     /// Writes up to the next entry of the model's list.
     pub(super) fn write_some(&mut self, end: End, steps: &mut Vec<Step>) {
-        let model = Arc::clone(&self.model);
-        let connection = connection(&model, self.place);
+        let source = self.source.clone();
+        let part = source.part();
         let there = self.received[end.other()];
         let write = &mut self.writes[end];
         if write.left == 0 {
@@ -81,7 +79,7 @@ impl Script {
         if write.blocked {
             return;
         }
-        let place = connection.writes[end].get(write.place as usize);
+        let place = part.writes(end as usize).get(write.place as usize);
         let piece = place.map_or(u64::MAX, |w| w.after.saturating_sub(write.since).max(1));
         let piece = piece.min(write.left);
         steps.push(Step::Send(end, piece));
@@ -89,7 +87,7 @@ impl Script {
         write.since += piece;
         write.written += piece;
         if write.left == 0 {
-            self.wrote(connection, end, piece, steps);
+            self.wrote(part, end, piece, steps);
             return;
         }
         write.place += 1;
@@ -100,7 +98,7 @@ impl Script {
     }
 
     /// If the next unit belongs to the same end, waits for its pause, starting when the current unit has left the host.
-    fn goes_on(&mut self, turns: &[Turn], end: End, steps: &mut Vec<Step>) {
+    fn goes_on(&mut self, turns: &Items<'_, Turn>, end: End, steps: &mut Vec<Step>) {
         let here = self.next[0] as usize;
         let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
             return;
@@ -123,7 +121,8 @@ impl Script {
 
     /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in a window, it leaves at
     /// once. If the same end continues, its pause then starts at that instant and not at the acknowledgement.
-    fn wrote(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
+    fn wrote(&mut self, part: Part<'_>, end: End, bytes: u64, steps: &mut Vec<Step>) {
+        let connection = part.connection;
         let full = match connection.wire.ends[end].mss {
             0 => FULL,
             mss => u64::from(mss),
@@ -145,9 +144,9 @@ impl Script {
             Some(_) => up.map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes))),
             None => Dur::ZERO,
         };
-        match &connection.exchange {
-            Exchange::Concurrent { .. } => self.next_unit(end, sent, steps),
-            Exchange::Sequential(turns) if sent.is_some() => self.goes_on(turns, end, steps),
+        match part.data() {
+            Data::Concurrent(_) => self.next_unit(end, sent, steps),
+            Data::Sequential(turns) if sent.is_some() => self.goes_on(&turns, end, steps),
             _ => {}
         }
     }
