@@ -302,7 +302,7 @@ impl HeatMap {
             .attr("text-anchor", "middle")
             .text(&text);
         if let Some(answer) = cell.answer {
-            let at = (area.x + area.width - 6.5, area.y + 6.5);
+            let at = (area.x + area.width - 7.5, area.y + 7.5);
             symbol(svg, answer, at, Some(ink));
         }
         svg.close();
@@ -493,3 +493,6 @@ fn draw_frame(svg: &mut Svg, area: Area) {
             .empty();
     }
 }
+
+#[cfg(test)]
+mod tests;
