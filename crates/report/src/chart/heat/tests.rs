@@ -92,7 +92,7 @@ fn every_cell_has_its_place_its_number_and_its_answer() {
         ">0.25</text>",
         ">2048</text>",
         "Round trip 10 ms, Rate 20 Mbit/s, Load 30 %: 0.25× [0.20 … 0.30], does not matter",
-        "matter, the opposite\"",
+        "cannot tell, the opposite\"",
     ] {
         assert!(svg.contains(text), "{text}: {svg}");
     }
