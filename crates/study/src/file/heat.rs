@@ -113,8 +113,8 @@ fn cell(
     let Some(mut scope) = asked.scope(compiled, row)? else {
         return Ok(None);
     };
-    let ask = |key: &'static str, text: &str, scope: &mut Scope<'_>| {
-        asked.optional(compiled, row, (key, text), scope)
+    let ask = |key: &'static str, text: &str, known: &mut Scope<'_>| {
+        asked.optional(compiled, row, (key, text), known)
     };
     let mut numbers = Vec::new();
     for (key, text) in [

@@ -68,14 +68,14 @@ fn a_harm_that_packets_miss_is_a_flip() {
         (Some(Matters), false),
     ];
     assert_eq!(cells(&made), expected);
-    let expected = [
+    let ledger = [
         (Verdict::DoesNotHold, "0.00 %"),
         (Verdict::DoesNotHold, "60.0 %"),
         (Verdict::Holds, "100.0 %"),
         (Verdict::Holds, "× 0.5838"),
     ];
     let found = verdicts(&made);
-    for ((verdict, value), (v, text)) in found.iter().zip(expected) {
+    for ((verdict, value), (v, text)) in found.iter().zip(ledger) {
         assert_eq!(*verdict, v, "{found:?}");
         assert!(*value == text, "{found:?}");
     }
