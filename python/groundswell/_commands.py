@@ -196,7 +196,7 @@ def study(
     progress: bool | Report | None = None,
     **options: object,
 ) -> Study:
-    """Runs a study: a bundled one by name (`burstiness`, `filler`, `sensitivity`, `buffers`, `harpoon`) or a file of your own.
+    """Runs a study: a bundled one by name (`atlas`, `burstiness`, `filler`, `sensitivity`, `buffers`, `harpoon`) or a file of your own.
 
     ```python
     import groundswell

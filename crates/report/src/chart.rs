@@ -1,9 +1,9 @@
 //! Charts as hand-written SVG.
 //!
 //! [`XyChart`] draws curves over two axes (steps, lines, bands), [`BarChart`] grouped bars with intervals, [`Timeline`] a
-//! stack of strips that share a time axis. Each is plain data with a `svg` method; [`Canvas`] gives the size and the
-//! destination. A chart never fails: values that cannot be drawn (a NaN, a zero on a logarithmic axis) are left out, and
-//! an empty chart says so.
+//! stack of strips that share a time axis, [`HeatMap`] panels of cells whose colour is a ratio. Each is plain data with a
+//! `svg` method; [`Canvas`] gives the size and the destination. A chart never fails: values that cannot be drawn (a NaN, a
+//! zero on a logarithmic axis) are left out, and an empty chart says so.
 //!
 //! Elements that the page's script uses carry `data-` attributes: the axes of a plot, the number and name of a series.
 //! Without the script the picture is the same.
@@ -11,12 +11,15 @@
 mod axis;
 mod bars;
 mod frame;
+mod heat;
 mod legend;
 mod timeline;
 mod xy;
 
 pub use axis::{Axis, Scale, Tick};
 pub use bars::{Bar, BarChart, BarGroup};
+pub use heat::{HeatCell, HeatMap, Places};
+pub(crate) use heat::{colour, hex};
 pub(crate) use timeline::Columns;
 pub use timeline::{Layer, LayerKind, Strip, Timeline};
 pub use xy::{Curve, Shape, XyChart};

@@ -58,7 +58,7 @@ pub use page::page;
 pub use palette::Role;
 #[cfg(feature = "png")]
 pub use png::{PngError, pdf, png};
-pub use study::{study_html, study_svg, study_vega};
+pub use study::{study_height, study_html, study_svg, study_vega};
 
 use chart::Canvas;
 use data::{ForegroundData, ReportData};

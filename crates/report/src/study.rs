@@ -85,12 +85,24 @@ pub fn study_html(study: &Study) -> String {
 
 /// A picture of a study.
 pub fn study_svg(picture: &Picture, canvas: &Canvas) -> String {
-    chart(picture).svg(canvas)
+    match &picture.heatmap {
+        Some(map) => heat::chart(picture, map).svg(canvas),
+        None => chart(picture).svg(canvas),
+    }
+}
+
+/// The height that a picture of a study needs at the width of a canvas; `None` if any will do.
+pub fn study_height(picture: &Picture, canvas: &Canvas) -> Option<f64> {
+    let map = picture.heatmap.as_ref()?;
+    Some(heat::chart(picture, map).height(canvas))
 }
 
 /// A picture of a study as a Vega-Lite specification.
 pub fn study_vega(picture: &Picture) -> serde_json::Value {
-    chart(picture).vega()
+    match &picture.heatmap {
+        Some(map) => heat::chart(picture, map).vega(),
+        None => chart(picture).vega(),
+    }
 }
 
 /// Summary of the verdicts of all ledgers, column by column.
@@ -222,7 +234,8 @@ fn figure(picture: &Picture) -> Figure {
     let lead = format!("{}.", picture.title);
     Figure::both(&picture.name, &lead, &picture.caption, |canvas, width| {
         let height = if width < 500.0 { 380.0 } else { 400.0 };
-        vec![chart(picture).svg(&canvas("", height))]
+        let height = study_height(picture, &canvas("", height)).unwrap_or(height);
+        vec![study_svg(picture, &canvas("", height))]
     })
     .vega(&study_vega(picture))
     .numbers(numbers(picture))
@@ -313,6 +326,9 @@ fn named(picture: &Picture) -> bool {
 
 /// The measured points: a row for each x and a column for each line.
 fn numbers(picture: &Picture) -> Table {
+    if let Some(map) = &picture.heatmap {
+        return heat::numbers(picture, map);
+    }
     let measured: Vec<_> = picture.lines.iter().filter(|l| l.measured).collect();
     let mut head = vec![picture.x.title.as_str()];
     head.extend(measured.iter().map(|l| l.name.as_str()));
@@ -355,6 +371,8 @@ fn quantity(unit: Unit) -> Quantity {
         Unit::BitsPerSecond => Quantity::Rate,
     }
 }
+
+mod heat;
 
 #[cfg(test)]
 mod tests;

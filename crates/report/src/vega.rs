@@ -375,5 +375,7 @@ fn rows(chart: &Timeline, layer: &Layer) -> Vec<Value> {
     rows
 }
 
+mod heat;
+
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,7 @@ macro_rules! bundled {
 
 /// All bundled studies, one line for each folder of `studies/`.
 pub const ALL: &[Bundled] = &[
+    bundled!("atlas": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("background": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),

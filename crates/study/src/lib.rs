@@ -33,4 +33,6 @@ mod words;
 
 pub use estimate::Estimate;
 pub use ledger::{Entry, Finding, Ledger, Verdict};
-pub use study::{Axis, Line, Picture, Section, Study, Table, Unit};
+pub use study::{
+    Answer, Axis, HeatCell, Heatmap, Line, Panel, Picture, Section, Study, Table, Unit,
+};

@@ -57,7 +57,7 @@ pub struct Section {
     pub tables: Vec<Table>,
 }
 
-/// Lines over an axis, with intervals.
+/// Lines over an axis, with intervals, or a heat map.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Picture {
     /// Name for files: letters, digits, `-`. Unique in the study.
@@ -70,8 +70,77 @@ pub struct Picture {
     pub x: Axis,
     /// Vertical axis.
     pub y: Axis,
-    /// The lines; the first may be a reference.
+    /// The lines; the first may be a reference. A heat map has none.
     pub lines: Vec<Line>,
+    /// The panels of a heat map, whose cells stand at places of both axes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heatmap: Option<Heatmap>,
+}
+
+/// Panels of cells: a row of panels for each line, and in it one for each value of an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Heatmap {
+    /// What varies from panel to panel along a row.
+    pub across: Axis,
+    /// What the colour of a cell is: a ratio, on a logarithmic scale around one.
+    pub value: String,
+    /// What a frame around a cell says; empty if no cell can have one.
+    pub frame: String,
+    /// The panels, row by row.
+    pub panels: Vec<Panel>,
+}
+
+/// A panel of a heat map.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Panel {
+    /// The line that its row of panels shows.
+    pub row: String,
+    /// Its place along the row.
+    pub across: f64,
+    /// Its cells.
+    pub cells: Vec<HeatCell>,
+}
+
+/// A cell of a heat map.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HeatCell {
+    /// Its place on the horizontal axis.
+    pub x: f64,
+    /// Its place on the vertical axis.
+    pub y: f64,
+    /// The ratio.
+    pub value: Estimate,
+    /// What it says of the question, if the figure asks one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Whether the cell has a frame.
+    pub framed: bool,
+}
+
+/// Whether something matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The whole interval is beyond the margin.
+    Matters,
+    /// The whole interval is within the margin.
+    DoesNotMatter,
+    /// Neither.
+    CannotTell,
+}
+
+impl Answer {
+    /// All answers.
+    pub const ALL: [Answer; 3] = [Answer::Matters, Answer::DoesNotMatter, Answer::CannotTell];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Answer::Matters => "matters",
+            Answer::DoesNotMatter => "does not matter",
+            Answer::CannotTell => "cannot tell",
+        }
+    }
 }
 
 /// An axis of a picture.

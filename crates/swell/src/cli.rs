@@ -397,6 +397,10 @@ pub(crate) enum StudyCommand {
     #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 10, and 3 with --quick")))]
     #[command(mut_arg("with", |a| a.hide(true)))]
     Hops(BundledArgs),
+    /// Where does the verdict flip? Backgrounds of equal mean rate over the link's rate, load, round trip and object size.
+    #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 1 with --quick")))]
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the learnt model, by name or path")))]
+    Atlas(BundledArgs),
     /// At which timescales does an application feel bursts? Its spectrum.
     #[command(mut_arg("seeds", |a| a.help("How many seeds. Default: 5, and 3 with --quick")))]
     #[command(mut_arg("with", |a| a.help("Another value than the study's own. deviation: standard deviation of the rate over its mean, 0.05 to 0.49; fill: share of the link that the background fills beside objects and pages, 0.1 to 0.9; paced: the same beside streams and voice, 0.1 to 0.9")))]

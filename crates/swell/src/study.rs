@@ -47,6 +47,7 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
             carried("sensitivity", &args.bundled, (&[], &args.foreground))
         }
         StudyCommand::Hops(args) => carried("hops", args, (&[], &[])),
+        StudyCommand::Atlas(args) => carried("atlas", args, (&[], &[])),
         StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[])),
         StudyCommand::File(args) => of_file(args, rights, json),
     }
@@ -278,7 +279,9 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
 }
 
 fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
-    let svg = swell_report::study_svg(picture, &Canvas::file(SIZE.0, SIZE.1));
+    let canvas = |height| Canvas::file(SIZE.0, height);
+    let height = swell_report::study_height(picture, &canvas(SIZE.1)).unwrap_or(SIZE.1);
+    let svg = swell_report::study_svg(picture, &canvas(height));
     let path = |ending: &str| {
         dir.join(PICTURES)
             .join(format!("{}.{ending}", picture.name))

@@ -51,6 +51,7 @@ fn study() -> Study {
                     points: vec![point(1.0), point(2.0), point(3.0)],
                     measured: true,
                 }],
+                heatmap: None,
             }],
             ..Section::default()
         }],
@@ -210,4 +211,55 @@ fn zeros_are_in_the_table_where_a_logarithmic_axis_shows_nothing() {
     assert_eq!(figure.numbers.map(|t| t.rows.len()), Some(3));
     picture.lines[0].points.clear();
     assert!(super::figure(&picture).numbers.is_none());
+}
+
+#[test]
+fn a_heat_map_is_drawn_and_every_cell_is_in_the_table() {
+    let mut picture = study().sections[0].pictures[0].clone();
+    picture.lines.clear();
+    let cell = |x: f64, value: f64| swell_study::HeatCell {
+        x,
+        y: 0.6,
+        value: Estimate::known(value, 0.1, 5),
+        answer: Some(swell_study::Answer::Matters),
+        framed: x > 1.0,
+    };
+    let panel = |across: f64, cells| swell_study::Panel {
+        row: "TCP".into(),
+        across,
+        cells,
+    };
+    picture.heatmap = Some(swell_study::Heatmap {
+        across: swell_study::Axis {
+            title: "round trip".into(),
+            unit: Unit::Seconds,
+            log: false,
+        },
+        value: "times as long".into(),
+        frame: "opposite".into(),
+        panels: vec![
+            panel(0.16, vec![cell(2.0, 3.0), cell(1.0, 0.0)]),
+            panel(0.01, vec![cell(2.0, 1.5)]),
+        ],
+    });
+    let canvas = |height| Canvas::file(700.0, height);
+    let height = study_height(&picture, &canvas(0.0)).expect("a heat map has one");
+    let svg = study_svg(&picture, &canvas(height));
+    // A ratio of zero has no place on a logarithmic scale.
+    assert_eq!(svg.matches("class=\"bar\"").count(), 2);
+    let at = |text: &str| svg.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("Round trip 10\u{a0}ms") < at("Round trip 160\u{a0}ms"));
+    let rows = study_vega(&picture)["data"]["values"].clone();
+    assert_eq!(rows.as_array().map(Vec::len), Some(2));
+    let mut whole = study();
+    whole.sections[0].pictures = vec![picture];
+    let page = study_html(&whole);
+    for text in [
+        "160\u{a0}ms",
+        "[2.88\u{a0}…\u{a0}3.12]",
+        ">matters<",
+        ">yes<",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
 }

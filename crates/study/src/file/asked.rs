@@ -114,11 +114,7 @@ impl<'f> Asked<'f> {
         let Some(mut scope) = self.scope(compiled, row)? else {
             return Ok(Vec::new());
         };
-        // A measure without a number in any run is not in scope, so its name is unknown here.
-        let study = &compiled.file;
-        let own = &study.line[row.place.1];
-        let mut all = row.numbers.iter().zip(&study.measure);
-        let incomplete = all.any(|(known, m)| known.is_none() && own.has(&m.name));
+        let incomplete = lacks(compiled, row);
         let xs: Vec<f64> = match (self.at, &self.x) {
             (Some(at), _) => at.to_vec(),
             (None, Some(x)) => match self.ask(x, &mut scope) {
@@ -150,6 +146,21 @@ impl<'f> Asked<'f> {
         Ok(points)
     }
 
+    /// The value of another expression, which may need numbers that the run does not have: then `None`.
+    pub(super) fn optional(
+        &self,
+        compiled: &Compiled,
+        row: &Row,
+        (key, text): (&'static str, &str),
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Dynamic>, Wrong> {
+        match self.value(key, text, scope) {
+            Err((_, Trouble::NotThere(_))) => Ok(None),
+            Err(_) if lacks(compiled, row) => Ok(None),
+            found => found.map(Some).map_err(|w| explained(compiled, row, w)),
+        }
+    }
+
     /// The value of another expression for a run that passed the filter.
     pub(super) fn value(
         &self,
@@ -160,6 +171,14 @@ impl<'f> Asked<'f> {
         let ast = script::compile(&self.engine, text).map_err(|t| (key, t))?;
         script::value(&self.engine, &ast, scope, text).map_err(|t| (key, t))
     }
+}
+
+/// Whether a run has no number for a measure of its line. Such a measure is not in scope, so its name is unknown there.
+fn lacks(compiled: &Compiled, row: &Row) -> bool {
+    let study = &compiled.file;
+    let own = &study.line[row.place.1];
+    let mut all = row.numbers.iter().zip(&study.measure);
+    all.any(|(known, m)| known.is_none() && own.has(&m.name))
 }
 
 /// Replaces "unknown name" by an explanation if the study has the measure but the run's line does not.

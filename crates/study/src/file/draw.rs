@@ -8,6 +8,7 @@ use super::again;
 use super::asked::{Asked, Which};
 use super::compiled::Compiled;
 use super::format::{By, Column, Figure, StudyFile};
+use super::heat;
 use super::lists;
 use super::origin::TableLocation;
 use super::reference::Row;
@@ -95,6 +96,9 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
             figure.lines.as_ref(),
             figure.columns.as_ref(),
         )?;
+        if let Some((key, why)) = heat::refused(figure) {
+            return Err(place.problem(key, why));
+        }
         if figure.y.is_some() != figure.points.is_empty() {
             return Err(place.problem("y", "a figure has either y or points"));
         }
@@ -170,6 +174,19 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
         figure.columns.as_deref(),
         study.column.iter().map(|c| &*c.name),
     );
+    if let Some(spec) = &figure.heatmap {
+        let mut pictures = Vec::new();
+        for &c in &columns {
+            let own = (study.column.len() > 1).then_some(&study.column[c]);
+            if let Some(heatmap) = heat::map(source, figure, spec, c, &lines)? {
+                pictures.push(Picture {
+                    heatmap: Some(heatmap),
+                    ..picture(figure, own, Vec::new())
+                });
+            }
+        }
+        return Ok(pictures);
+    }
     let line = |asked: &Asked<'_>, name: String, slot: usize, rows: &dyn Fn(&&Row) -> bool| {
         let of = |which: Which| {
             let mut points = Vec::new();
@@ -283,6 +300,7 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
         x: axis(&figure.x_title, figure.x_unit, figure.x_log),
         y: axis(&figure.y_title, figure.y_unit, figure.y_log),
         lines,
+        heatmap: None,
     }
 }
 

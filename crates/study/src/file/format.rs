@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use swell_base::{Code, Dur};
 
+pub use super::maps::HeatmapSpec;
 pub use super::places::Places;
 pub use super::units::Units;
 
@@ -420,7 +421,7 @@ pub struct Claim {
     pub figures: Vec<String>,
 }
 
-/// A picture: lines over an axis.
+/// A picture: lines over an axis, or a heat map.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
@@ -474,6 +475,9 @@ pub struct Figure {
     /// `where` asks for numbers of runs, those that are drawn are simulated again.
     #[serde(default)]
     pub points: BTreeMap<String, String>,
+    /// Instead of lines: a heat map, in which `x` and `y` are the places of a cell.
+    #[serde(default)]
+    pub heatmap: Option<HeatmapSpec>,
     /// What the vertical axis says.
     pub y_title: String,
     /// What its numbers are.

@@ -9,12 +9,12 @@
 //!
 //! The files of this module form layers, and import from their own layer and those below it. From the bottom up:
 //!
-//! 1. the files and their parts: `units`, `places`, [`format`], [`bench`], `error`, `texts`, `origin`;
+//! 1. the files and their parts: `units`, `places`, `maps`, [`format`], [`bench`], `error`, `texts`, `origin`;
 //! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
 //! 5. runs: `points`, `cells`, `wanted`, and `late` for runs on real hosts;
-//! 6. claims and pictures: `claims`, `compare`, `asked`, `again`, `lists`, `draw`;
+//! 6. claims and pictures: `claims`, `compare`, `asked`, `again`, `lists`, `heat`, `draw`;
 //! 7. the study: `facade`, and `read`, which makes one.
 
 mod again;
@@ -32,9 +32,11 @@ mod error;
 mod facade;
 pub mod format;
 mod group;
+mod heat;
 mod kept;
 mod late;
 mod lists;
+mod maps;
 mod names;
 mod origin;
 mod places;

@@ -6,8 +6,10 @@ use swell_experiment::run::grid::{GridError, GridOutcome, Options};
 use super::*;
 use crate::Study;
 
+mod atlas;
 mod filler;
 mod harpoon;
+mod heat;
 mod hops;
 mod measures;
 mod papers;

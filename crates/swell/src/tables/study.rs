@@ -1,7 +1,7 @@
 //! The ledgers of a study, and its figures as tables.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
-use swell_study::{Axis, Entry, Estimate, Finding, Ledger, Picture, Unit, Verdict};
+use swell_study::{Axis, Entry, Estimate, Finding, Heatmap, Ledger, Picture, Unit, Verdict};
 
 use super::text::{WIDTH, list, wrapped};
 
@@ -125,6 +125,9 @@ fn reasons(ledger: &Ledger) -> Vec<String> {
 /// The points of a picture: a row for each place on the axis, a column for each line, with 95 % intervals. Reference
 /// curves, which nobody measured, are left out.
 pub(crate) fn picture(picture: &Picture) -> String {
+    if let Some(map) = &picture.heatmap {
+        return heatmap(picture, map);
+    }
     let lines = || picture.lines.iter().filter(|line| line.measured);
     let mut header = vec![format!("{}{}", picture.x.title, unit(&picture.x).0)];
     header.extend(lines().map(|line| line.name.clone()));
@@ -149,6 +152,41 @@ pub(crate) fn picture(picture: &Picture) -> String {
         "{}{}; in brackets 95 % intervals\n{table}",
         picture.title,
         unit(&picture.y).0
+    )
+}
+
+/// The cells of a heat map: a row for each.
+fn heatmap(picture: &Picture, map: &Heatmap) -> String {
+    let titled = |axis: &Axis| format!("{}{}", axis.title, unit(axis).0);
+    let axes = [&map.across, &picture.x, &picture.y].map(titled);
+    let mut header = vec![""];
+    header.extend(axes.iter().map(String::as_str));
+    header.extend(["ratio", "answer"]);
+    let mut table = list(&header);
+    for panel in &map.panels {
+        for cell in &panel.cells {
+            let ratio = Axis {
+                title: String::new(),
+                unit: Unit::Plain,
+                log: true,
+            };
+            let answer = cell.answer.map_or("-", |a| a.words());
+            table.add_row(vec![
+                panel.row.clone(),
+                number(panel.across, &map.across),
+                number(cell.x, &picture.x),
+                number(cell.y, &picture.y),
+                estimate(&cell.value, &ratio),
+                match cell.framed {
+                    true => format!("{answer}; {}", map.frame),
+                    false => answer.to_owned(),
+                },
+            ]);
+        }
+    }
+    format!(
+        "{}: {}; in brackets 95 % intervals\n{table}",
+        picture.title, map.value
     )
 }
 
@@ -271,6 +309,7 @@ mod tests {
                 line("web", &[(0.016, &[0.010, 0.014])]),
                 reference,
             ],
+            heatmap: None,
         });
         let rows: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(rows[0], "Wait, ms; in brackets 95 % intervals");

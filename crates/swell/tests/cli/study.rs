@@ -266,8 +266,8 @@ fn options_are_in_the_help_of_studies_that_have_them() {
         }
     }
     assert_eq!(
-        there, 9,
-        "filler has one, harpoon two, router three, sensitivity three"
+        there, 10,
+        "atlas and filler have one, harpoon two, router three, sensitivity three"
     );
     let bad = run(&dir, &["study", "filler", "--quick", "--with", "minutes=0"]);
     assert_eq!(bad.status.code(), Some(2));
