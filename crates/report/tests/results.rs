@@ -89,7 +89,6 @@ fn tables_show_the_figures_of_the_verdict() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says why a picture has no text")]
 fn single_pictures_are_files_and_pixels() {
     let dir = tempfile::tempdir().unwrap();
     let results = results(dir.path());
