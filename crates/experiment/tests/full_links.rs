@@ -35,7 +35,7 @@ fn beside(links: &str, background: &str) -> [f64; 2] {
     [rate, times[times.len() / 2]]
 }
 
-/// Senders with BBR show their shares of the line, which are no lines of theirs: on a faster link they are faster.
+/// Senders with BBR show their shares of the line, which are not the rates of their own lines: on a faster link they are faster.
 #[test]
 fn a_share_of_a_full_line_is_no_line() {
     let dir = tempfile::tempdir().unwrap();
