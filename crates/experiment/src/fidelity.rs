@@ -7,45 +7,23 @@
 
 mod compare;
 mod distance;
+mod play;
 mod played;
 mod row;
 mod tap;
 
 use std::sync::{Arc, Mutex};
 
-use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_learn::{Learner, Options};
-use swell_path::LinkConfig;
 use swell_tcp::Config;
-use swell_traffic::{DrawError, Knobs, Model, Network, Schedule};
-use swell_workload::Structural;
-use swell_world::{Tap, World};
+use swell_traffic::{DrawError, Model, Network, Schedule};
 
 pub use compare::{Fidelity, compare};
 pub use distance::halves;
+pub use play::Playback;
+use play::play;
 pub use played::played;
 pub use row::Row;
-
-/// How a model generates traffic for the comparison.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Playback {
-    /// Rate of the link, both directions.
-    pub rate: Rate,
-    /// Dependencies to drop and other parameters. By default, sessions start at the phase of the trace.
-    pub knobs: Knobs,
-}
-
-impl Default for Playback {
-    fn default() -> Playback {
-        Playback {
-            rate: Rate::from_bps(100_000_000),
-            knobs: Knobs {
-                phase: Some(Dur::ZERO),
-                ..Knobs::default()
-            },
-        }
-    }
-}
 
 /// Generates traffic from a model for the duration of its trace, and learns a model from the packets on the link.
 ///
@@ -80,25 +58,6 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(learner.finish())
-}
-
-/// Plays the sessions of a schedule of `model` for its duration, and shows `tap` the packets that cross the link.
-fn play(model: Arc<Model>, schedule: &Schedule, rate: Rate, seed: u64, tap: Box<dyn Tap>) {
-    let link = LinkConfig {
-        rate: Some(rate),
-        queue: QueueLimit::Packets(u64::MAX),
-        ..LinkConfig::default()
-    };
-    let mut world = World::new(&[link.clone(), link], seed);
-    world.set_tap(tap);
-    let end = Time::ZERO + model.duration;
-    let machine = Structural::new(model, schedule);
-    world.add(
-        Box::new(machine),
-        Tag::Background,
-        Arc::new(Config::linux()),
-    );
-    world.advance(end);
 }
 
 #[cfg(test)]

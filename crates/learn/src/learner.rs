@@ -6,8 +6,7 @@ use swell_traffic::{Thinner, Totals};
 
 use crate::addresses::groups;
 use crate::clock::Clock;
-use crate::close::LINGER;
-use crate::doubts::Counts;
+use crate::counts::Counts;
 use crate::fragments::Fragments;
 use crate::hosts::{Hosts, Sample};
 use crate::load::Bins;
@@ -21,6 +20,10 @@ use crate::tcp::Tracked;
 use crate::together::Together;
 use crate::udp::{Around, Flow as UdpFlow};
 use crate::users::Users;
+
+mod close;
+
+use close::LINGER;
 
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 const MAX_DATAGRAM: u32 = 65_507;

@@ -57,7 +57,7 @@
 mod addresses;
 mod chunks;
 mod clock;
-mod close;
+mod counts;
 mod directions;
 mod doubts;
 mod finish;

@@ -49,34 +49,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
-use crate::doubts::{Counts, SideCounts};
+use crate::counts::{Counts, SideCounts};
 use crate::hosts::{Hosts, Measured, Reservoir, Sample};
 use crate::index::Index;
 use crate::options::Options;
-use crate::pairs::UNRESOLVED;
 use crate::queue::{Passing, Queue};
 use crate::together::Together;
 
+mod capacity;
 mod full;
 mod limits;
+mod line;
 mod losses;
 
+use capacity::{FEW_PAIRS, FULL, SAME, SOUND_PAIRS, capacity, pace, reached, shortest};
 pub(crate) use full::Delayed;
 pub(crate) use limits::Limited;
-use limits::Line;
+use line::Line;
 pub(crate) use losses::Untold;
 use losses::{Beyond, elsewhere};
 
 /// Minimum number of samples for an RTT to count as sound (Swing).
 const SOUND_RTT: u32 = 5;
-/// Minimum number of pairs for a host to have a capacity.
-const SOUND_PAIRS: u32 = 15;
-/// Minimum number of pairs for a host to help detect a shared link.
-const FEW_PAIRS: u32 = 5;
-/// Capacities within this factor of one another count as equal.
-const SAME: f64 = 1.3;
-/// Minimum share of a host's samples that must equal their mode.
-const AGREE: f64 = 1.0 / 3.0;
 /// Weight of the side's loss ratio, in packets, in the estimate for a host. One loss in five packets says
 /// little, one in a hundred much. The weight is small, because few paths are bad and most lose nothing. No
 /// host contributes more packets than this to its side's ratio.
@@ -84,7 +78,6 @@ const PRIOR: f64 = 10.0;
 /// Sizes of the packets to and from the host that an RTT is measured by. Handshake: a SYN or SYN/ACK and
 /// its answer, with the usual options. Data: a full segment and its ACK.
 const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));
-const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
 /// Quantile of the RTT where only ACKs of data are available.
 const DATA_QUANTILE: f64 = 0.1;
 
@@ -192,7 +185,7 @@ impl Paths {
             let measured = || here.iter().filter_map(|&h| Some((h, hosts.measured(h)?)));
             let queue = Queue::of(measured(), tap.passing, usize::from(right));
             let alone: Vec<&Measured> = measured().map(|h| h.1).collect();
-            let (lines, limited) = limits::of_side(&alone, right, tap, options.link_rate);
+            let (lines, limited) = limits::of_side(&alone, right, tap.together, options.link_rate);
             counts.lines[usize::from(right)] = limited;
             let beyond = Beyond::new(queue, lines, &alone);
             counts.untold[usize::from(right)] = beyond.untold();
@@ -234,7 +227,7 @@ impl Paths {
             let all = found.iter().flat_map(|(paths, _, of)| paths.iter().zip(of));
             let here = all.filter(|(path, h)| h.2 == right && path.rtt_samples > 0);
             let known = here.filter_map(|(path, h)| Some((path.rtt, hosts.measured(h.0)?)));
-            full::delayed(&beyond[usize::from(right)], known)
+            full::delayed(&beyond[usize::from(right)].lines, known)
         });
         found.map(|(paths, taken, _)| (paths, taken))
     }
@@ -376,8 +369,8 @@ fn paths(
         let [from, to] = [0, 1].map(|way| own_lines[way].or(full[way]));
         taken.push(Taken {
             rtt: queue,
-            up: limits::take(&mut path.up, from.as_ref()),
-            down: limits::take(&mut path.down, to.as_ref()),
+            up: line::take(&mut path.up, from.as_ref()),
+            down: line::take(&mut path.down, to.as_ref()),
         });
         paths.push(path);
     }
@@ -391,41 +384,6 @@ struct Own {
     queue: Dur,
     /// Whether its RTT is measured by ACKs of data.
     by_data: bool,
-}
-
-/// A host's capacity, if it has at least `pairs` samples and they agree.
-fn capacity(m: &Measured, kind: Sample, pairs: u32) -> Option<Rate> {
-    let seen = m.get(kind).filter(|r| r.seen >= pairs)?;
-    let least = (f64::from(reached(m, kind)) / SAME) as u32;
-    let sound = seen.kept.iter().filter(|k| k.0 >= least).count();
-    let few = sound < FEW_PAIRS as usize;
-    // Data waited for the line, and those of other connections went between: the line is as fast as they all were.
-    if few && kind == Sample::Down && m.steady() {
-        return Some(Rate::from_bps(u64::from(reached(m, kind)) * 1000));
-    }
-    let kbit = seen.mode(least).filter(|_| !few)?;
-    let told = kbit < UNRESOLVED && seen.near(kbit, SAME, least) >= AGREE;
-    told.then(|| Rate::from_bps(u64::from(kbit) * 1000))
-}
-
-/// Minimum number of connections that keep to a pace.
-const PACED: u32 = 3;
-
-/// The rate at which a host paces each of its connections, if it does.
-fn pace(m: &Measured) -> Option<Rate> {
-    // Few hosts have such connections, and this is asked for every connection.
-    let kept = m.get(Sample::Pace).filter(|r| r.seen >= PACED)?;
-    let pairs = m.get(Sample::Up).filter(|r| r.seen >= SOUND_PAIRS)?;
-    let kbit = pairs.mode(0).filter(|kbit| *kbit < UNRESOLVED)?;
-    let slower = f64::from(kbit) * SAME < f64::from(reached(m, Sample::Up));
-    let agree = pairs.near(kbit, SAME, 0) >= AGREE && kept.near(kbit, SAME, 0) >= 0.5;
-    (slower && agree).then(|| Rate::from_bps(u64::from(kbit) * 1000))
-}
-
-/// The rate that a host kept up in the direction of a capacity, kbit/s.
-fn reached(m: &Measured, kind: Sample) -> u32 {
-    let [sent, received] = m.peaks();
-    if kind == Sample::Up { sent } else { received }
 }
 
 /// A capacity from few pairs, for use where other hosts confirm it.
@@ -445,19 +403,6 @@ fn shortest_echo(m: &Measured) -> Option<Dur> {
     let kept = &m.get(Sample::Echo)?.kept;
     let least = kept.iter().map(|k| k.0).min()?;
     Some(Dur::from_micros(u64::from(least)))
-}
-
-/// The shortest answer of any kind, microseconds.
-fn shortest(m: &Measured) -> Option<u32> {
-    let kinds = [
-        Sample::Handshake,
-        Sample::Data,
-        Sample::Bulk,
-        Sample::Sending,
-        Sample::Echo,
-    ];
-    let kept = kinds.into_iter().filter_map(|kind| m.get(kind));
-    kept.flat_map(|r| r.kept.iter().map(|k| k.0)).min()
 }
 
 /// The path as measured. `pooled`: loss ratios from and to the hosts of this role. `source`: capacity of

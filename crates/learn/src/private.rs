@@ -29,71 +29,21 @@
 
 mod cost;
 mod counts;
+mod secret;
 mod synthesis;
 mod totals;
 
-use chacha20::ChaCha20Rng;
-use chacha20::rand_core::{Rng, SeedableRng};
 use swell_traffic::Model;
 
 pub use cost::Cost;
 pub use counts::Counts;
-#[cfg(test)]
-use counts::Histogram;
-
-/// Parameters of the protection.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Private {
-    /// Bound on the effect of one session: a factor of `exp(epsilon)` on the probability of any model.
-    pub epsilon: f64,
-    /// The seed of the noise, a key of ChaCha20. Draw all 256 bits from the system's entropy and discard
-    /// them: anyone who knows them can remove the noise.
-    pub seed: [u8; 32],
-}
+pub use secret::Private;
 
 /// Releases the part of `learnt` that `private` allows. `learnt` must come from a learner with
 /// [`Options::apart`](crate::Options::apart) set: only then is each session measured by itself.
 pub fn release(learnt: &Model, private: &Private) -> Model {
     let counts = Counts::of(learnt).noisy(private);
     synthesis::model(&counts, learnt, private)
-}
-
-/// What random numbers are for. Each purpose has its own sequence under a seed.
-#[derive(Clone, Copy, Debug)]
-enum Purpose {
-    Noise,
-    Model,
-}
-
-/// Random numbers that cannot be predicted without the seed.
-#[derive(Debug)]
-struct Secret(ChaCha20Rng);
-
-impl Secret {
-    fn new(seed: [u8; 32], purpose: Purpose) -> Secret {
-        let mut rng = ChaCha20Rng::from_seed(seed);
-        rng.set_stream(purpose as u64);
-        Secret(rng)
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    /// In (0, 1].
-    fn uniform(&mut self) -> f64 {
-        ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    /// A geometric variate: `P(n)` in proportion to `exp(-n / scale)`, `n >= 0`.
-    fn geometric(&mut self, scale: f64) -> i64 {
-        (-self.uniform().ln() * scale) as i64
-    }
-
-    /// A variate of the two-sided geometric law: `P(n)` in proportion to `exp(-|n| / scale)`.
-    fn noise(&mut self, scale: f64) -> i64 {
-        self.geometric(scale) - self.geometric(scale)
-    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,17 @@
 
 use minijinja::context;
 use swell_base::Severity;
-use swell_study::{Estimate, Finding, Ledger, Picture, Study, Unit, Verdict};
+use swell_study::{Finding, Ledger, Picture, Study, Unit, Verdict};
 
 use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
-use crate::human::{Quantity, significant};
+use crate::human::significant;
 use crate::page;
-use crate::parts::{Cell, Figure, Part, Section, Table, interval};
+use crate::parts::{Cell, Figure, Part, Section, Table};
+
+mod heat;
+mod text;
+
+use text::{capital, number, quantity};
 
 /// The page about a study: its doubts, ledgers, and pictures with their numbers.
 pub fn study_html(study: &Study) -> String {
@@ -304,18 +309,6 @@ fn chart(picture: &Picture) -> XyChart {
     }
 }
 
-/// `title` with a capital first letter, as the axes of other figures have; a symbol such as `p95` or `x` stays.
-fn capital(title: &str) -> String {
-    let mut letters = title.chars();
-    let word = title.split(|c: char| c.is_whitespace() || ",:;(".contains(c));
-    let is_word =
-        |w: &str| w.chars().count() > 1 && w.chars().all(|c| c.is_lowercase() || c == '-');
-    match (letters.next(), word.into_iter().next()) {
-        (Some(first), Some(word)) if is_word(word) => first.to_uppercase().chain(letters).collect(),
-        _ => title.to_owned(),
-    }
-}
-
 /// Whether the picture has several measured lines of a single point each. Then there is no line to follow, and names
 /// stand beside the points.
 fn named(picture: &Picture) -> bool {
@@ -353,26 +346,6 @@ fn numbers(picture: &Picture) -> Table {
     }
     table
 }
-
-fn number(e: &Estimate, quantity: Quantity) -> Cell {
-    let cell = Cell::text(quantity.show(e.value, 4));
-    match e.interval {
-        Some([low, high]) => cell.small(interval(quantity, e.value, low, high)),
-        None => cell,
-    }
-}
-
-fn quantity(unit: Unit) -> Quantity {
-    match unit {
-        Unit::Plain => Quantity::Plain,
-        Unit::Share => Quantity::Share,
-        Unit::Seconds => Quantity::Duration,
-        Unit::Bytes => Quantity::Bytes,
-        Unit::BitsPerSecond => Quantity::Rate,
-    }
-}
-
-mod heat;
 
 #[cfg(test)]
 mod tests;

@@ -2,36 +2,24 @@
 
 mod connect;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use rustix::event::epoll::{self, EventFlags};
-use rustix::io::{Errno, Result};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with,
-    bind, connect, getsockname, listen, recv, recvmsg, send, shutdown, sockopt,
+    RecvAncillaryBuffer, RecvFlags, SendFlags, Shutdown, recv, recvmsg, send, shutdown, sockopt,
 };
 use swell_base::Dur;
-use swell_workload::{Conn, End, Event, Info, Open};
+use swell_workload::{End, Event};
 
-use super::carrier::{Carrier, LISTENER, Wake, info};
-use super::settings::{Settings, cap_window, renew_cap, set_segment};
-use super::side::family;
-use super::slots::{Kind, Listener, bits};
+use super::carrier::{Carrier, Wake, info};
+use super::settings::renew_cap;
+use super::slots::{Kind, bits};
 use swell_host::sys::tcp as sys;
 
-/// Maximum number of pending handshakes; the kernel caps it at `net.core.somaxconn`, 4096 by default.
-const BACKLOG: i32 = 4096;
-/// After this many connection attempts the pending ones are accepted. A workload may start thousands at one instant,
-/// and over loopback they are all complete before the next `epoll_wait`.
-const BURST: u32 = 512;
-/// Maximum number of accepts, reads and writes per end before others get their turn.
-const ACCEPTS: u32 = 64;
+/// Maximum number of reads and writes per end before others get their turn.
 const READS: u32 = 2;
 const WRITES: u32 = 4;
-/// Delay before accepting again after running out of descriptors.
-const RETRY: Dur = Dur::from_millis(100);
 /// How long to wait for the other end of a connection that was reset.
 const LINGER: Dur = Dur::from_secs(10);
 

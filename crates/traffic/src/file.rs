@@ -2,23 +2,16 @@
 
 use std::io::{self, Read, Write};
 
-use crate::{Model, Session};
+use crate::Model;
 
 mod error;
+mod format;
 mod read;
 mod write;
 
 pub use error::ModelError;
-
-/// The value of the file's `format` key.
-pub const FORMAT: &str = "swell-traffic-model";
-/// The version that this program writes.
-pub const VERSION: u64 = 3;
-/// The oldest version that it reads. A warning in the model says what such a file lacks.
-pub const OLDEST: u64 = 2;
-/// Largest accepted file, in bytes after decompression. A model should be under 1 MB. Reading needs at
-/// most some thirty times the text in memory, whatever its content.
-pub const MAX_BYTES: usize = 32 << 20;
+pub use format::{FORMAT, MAX_BYTES, VERSION};
+pub(crate) use write::text_of;
 
 /// First bytes of a zstd frame (RFC 8878 section 3.1.1).
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -77,18 +70,6 @@ impl Model {
         read::check(self)
     }
 }
-
-/// Bytes that a session takes in the text of a model, with about what its paths take.
-pub(crate) fn text_of(session: &Session) -> usize {
-    let connections = session.connections().count();
-    write::length(session) + WEIGHT + PATH * (1 + connections)
-}
-
-/// Bytes of a weight in the text, which a session has where others are dropped.
-const WEIGHT: usize = 28;
-
-/// Bytes of a path in the text, of which few connections have one of their own.
-const PATH: usize = 40;
 
 /// The text of a model, if it may be read again.
 fn readable(text: &str) -> io::Result<&[u8]> {

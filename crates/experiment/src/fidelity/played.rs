@@ -6,7 +6,7 @@ use swell_base::{Dur, Packet, Time};
 use swell_traffic::{DrawError, Knobs, Load, Model, Network, Played, Schedule};
 use swell_world::{Parties, Tap};
 
-use super::{Playback, play};
+use super::play::{Playback, play};
 
 /// Vanishing moments of the wavelet, as in the learner.
 const MOMENTS: usize = 3;

@@ -1,3 +1,6 @@
+use swell_base::Dur;
+use swell_traffic::Knobs;
+
 use super::*;
 use crate::bundled;
 

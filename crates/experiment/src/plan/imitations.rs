@@ -21,54 +21,56 @@ type Wrong = (usize, String);
 /// Maximum number of packets of a replayed background in one direction, 16 bytes each.
 const PACKETS: usize = 20_000_000;
 
-/// Checks that every imitated background can be imitated.
-pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
-    for (i, part) in plan.file.background.iter().enumerate() {
-        if let Some((of, _)) = part.keys().imitates() {
-            original(plan, of).map_err(|why| (i, why))?;
+impl Plan {
+    /// Checks that every imitated background can be imitated.
+    pub(super) fn check_imitations(&self) -> Result<(), Wrong> {
+        for (i, part) in self.file.background.iter().enumerate() {
+            if let Some((of, _)) = part.keys().imitates() {
+                self.original(of).map_err(|why| (i, why))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Simulates the backgrounds that `wanted` backgrounds imitate, and learns from their traffic.
-pub(super) fn resolve(
-    plan: &mut Plan,
-    known: &Traces,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<(), Wrong> {
-    let all = plan.file.background.clone();
-    for (i, part) in all.iter().enumerate().filter(|(_, p)| wanted(p.name())) {
-        if let Some((of, source)) = part.keys().imitates() {
-            let original = original(plan, of).map_err(|why| (i, why))?;
-            let key = key(plan, original, part);
-            let path = PathBuf::from(format!("imitation {key}"));
-            let learnt = known.model(path, || learnt(plan, original, part, source, key));
-            let input = learnt.map_err(|why| (i, why))?;
-            plan.inputs.insert(part.name().to_owned(), input);
+    /// Simulates the backgrounds that `wanted` backgrounds imitate, and learns from their traffic.
+    pub(super) fn imitate(
+        &mut self,
+        known: &Traces,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), Wrong> {
+        let all = self.file.background.clone();
+        for (i, part) in all.iter().enumerate().filter(|(_, p)| wanted(p.name())) {
+            if let Some((of, source)) = part.keys().imitates() {
+                let original = self.original(of).map_err(|why| (i, why))?;
+                let key = key(self, original, part);
+                let path = PathBuf::from(format!("imitation {key}"));
+                let learnt = known.model(path, || learnt(self, original, part, source, key));
+                let input = learnt.map_err(|why| (i, why))?;
+                self.inputs.insert(part.name().to_owned(), input);
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// The background with this name, if it can be simulated alone.
-fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
-    let all = &plan.file.background;
-    let Some(original) = all.iter().find(|b| b.name() == of) else {
-        return Err(format!("no background is called `{of}`"));
-    };
-    let keys = original.keys();
-    if !keys.parts().is_empty() {
-        return Err(format!(
-            "`{of}` is a mix, and only one background by itself is imitated: name one of its parts, or imitate each and mix those"
-        ));
-    }
-    let simple = keys.imitates().is_none() && !original.is_none();
-    match simple && original.matches().is_none() {
-        true => Ok(original),
-        false => Err(format!(
-            "`{of}` is not imitated: it sends nothing, or follows from other backgrounds"
-        )),
+    /// The background with this name, if it can be simulated alone.
+    fn original(&self, of: &str) -> Result<&Background, String> {
+        let all = &self.file.background;
+        let Some(original) = all.iter().find(|b| b.name() == of) else {
+            return Err(format!("no background is called `{of}`"));
+        };
+        let keys = original.keys();
+        if !keys.parts().is_empty() {
+            return Err(format!(
+                "`{of}` is a mix, and only one background by itself is imitated: name one of its parts, or imitate each and mix those"
+            ));
+        }
+        let simple = keys.imitates().is_none() && !original.is_none();
+        match simple && original.matches().is_none() {
+            true => Ok(original),
+            false => Err(format!(
+                "`{of}` is not imitated: it sends nothing, or follows from other backgrounds"
+            )),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::traces::Traces;
-use super::{Plan, cells, deliveries, imitations};
+use super::{Plan, cells, deliveries};
 use crate::file::{self, Problem, Problems};
 use crate::kinds::{Files, Input, Part};
 
@@ -29,7 +29,7 @@ impl Plan {
         known: &Traces,
     ) -> Result<Plan, Problems> {
         let mut plan = Plan::outline(text, source, base, known)?;
-        let learnt = imitations::resolve(&mut plan, known, |_| true);
+        let learnt = plan.imitate(known, |_| true);
         learnt.map_err(|wrong| plan.imitation(text, wrong))?;
         Ok(plan)
     }
@@ -59,7 +59,7 @@ impl Plan {
             }
         }
         let is_used = |name: &str| used.iter().any(|own| own == name);
-        let learnt = imitations::resolve(&mut plan, known, is_used);
+        let learnt = plan.imitate(known, is_used);
         learnt.map_err(|wrong| plan.imitation(text, wrong))?;
         plan.file.background.retain(|b| is_used(b.name()));
         plan.cells
@@ -150,7 +150,8 @@ impl Plan {
             deliveries,
             energy_known: false,
         };
-        imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
+        plan.check_imitations()
+            .map_err(|wrong| plan.imitation(text, wrong))?;
         match plan.unscalable() {
             Some(wrong) => Err(plan.problem(text, "rate", wrong)),
             None => Ok(plan),

@@ -2,7 +2,7 @@
 
 use swell_base::{Code, Dur, Warning};
 
-use super::Counts;
+use crate::counts::Counts;
 use crate::paths::{Delayed, Limited, Untold};
 
 pub(super) fn warnings(c: &Counts) -> Vec<Warning> {

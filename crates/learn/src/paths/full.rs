@@ -9,9 +9,8 @@
 
 use swell_base::{Bytes, Dur, Rate};
 
-use super::limits::Line;
-use super::losses::Beyond;
-use super::{FEW_PAIRS, FULL, shortest};
+use super::capacity::{FEW_PAIRS, FULL, shortest};
+use super::line::Line;
 use crate::hosts::{Measured, Sample};
 use crate::together::BUSY_PACKETS;
 
@@ -113,10 +112,10 @@ fn told(m: &Measured, line: &Line<'_>) -> bool {
 
 /// What the queue of a full line may have added to the round trips of the hosts beyond it.
 pub(super) fn delayed<'m>(
-    beyond: &Beyond<'_>,
+    lines: &[Option<Line<'_>>; 2],
     hosts: impl Iterator<Item = (Dur, &'m Measured)>,
 ) -> Option<Delayed> {
-    let line = beyond.lines.iter().flatten().find(|line| line.always)?;
+    let line = lines.iter().flatten().find(|line| line.always)?;
     let (mut all, mut untold) = (0, Vec::new());
     for (rtt, m) in hosts {
         all += 1;

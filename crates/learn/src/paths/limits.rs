@@ -2,49 +2,16 @@
 
 use swell_base::Rate;
 
-use super::{SAME, SOUND_PAIRS, Seen, capacity, full};
+use super::capacity::{SAME, SOUND_PAIRS, capacity};
+use super::full;
+use super::line::Line;
 use crate::hosts::{Measured, Sample};
 use crate::together::{Limit, Together};
 
-/// Capacities within this factor of the link's are the link's.
-const ALIKE: f64 = 1.15;
 /// Number of capacities within a factor of e that are told apart.
 const STEPS: f64 = 20.0;
 /// Share of the data packets with which a host is practically the only one of its side.
 const NEARLY_ALL: f64 = 0.9;
-
-/// A line that limits all hosts of a side together, in one direction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'t> {
-    pub(super) rate: Rate,
-    /// Whether it is known to be that of several hosts, and not that of one.
-    pub(super) shared: bool,
-    /// Whether it was full at times.
-    pub(super) filled: bool,
-    /// Whether packets wait for it all the time.
-    pub(super) always: bool,
-    /// Whether its rate was given.
-    pub(super) given: bool,
-    by: &'t Together,
-}
-
-impl Line<'_> {
-    /// Whether a capacity is this line's.
-    pub(super) fn is(&self, capacity: Rate) -> bool {
-        capacity.bps() as f64 * ALIKE >= self.rate.bps() as f64
-    }
-
-    /// Whether it was full for so many packets around a time in milliseconds.
-    pub(super) fn busy(&self, packets: u64, at: u32) -> bool {
-        self.by.busy(self.rate, packets, at)
-    }
-}
-
-/// Takes a capacity away if it is that of a line that hosts share.
-pub(super) fn take(capacity: &mut Option<Rate>, line: Option<&Line<'_>>) -> Option<Rate> {
-    let line = line.filter(|line| line.shared)?;
-    capacity.take_if(|own| line.is(*own))
-}
 
 /// A rate that the hosts of a side never exceed together, for the warnings.
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +133,13 @@ fn find<'t>(
 pub(super) fn of_side<'t>(
     hosts: &[&Measured],
     right: bool,
-    tap: &Seen<'t>,
+    together: &'t [[Together; 2]; 2],
     given: [Option<Rate>; 2],
 ) -> ([Option<Line<'t>>; 2], [Option<Limited>; 2]) {
     let [up, down] = [(Sample::Up, right), (Sample::Down, !right)].map(|(kind, to_left)| {
         let way = usize::from(to_left);
         let arrived = usize::from(kind == Sample::Down);
-        find(hosts, kind, &tap.together[arrived][way], given[way])
+        find(hosts, kind, &together[arrived][way], given[way])
     });
     ([up.0, down.0], [up.1, down.1])
 }

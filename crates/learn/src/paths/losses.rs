@@ -12,8 +12,8 @@
 
 use swell_base::{Bytes, Dur, Rate};
 
-use super::limits::Line;
-use super::{FULL, SOUND_PAIRS, capacity};
+use super::capacity::{FULL, SOUND_PAIRS, capacity};
+use super::line::Line;
 use crate::hosts::{Measured, Reservoir, Sample};
 use crate::queue::Queue;
 use crate::together::BUSY_PACKETS;

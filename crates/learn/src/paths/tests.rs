@@ -2,6 +2,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use swell_traffic::{Connection, Exchange, Group};
 
+use crate::pairs::UNRESOLVED;
+
 use super::*;
 
 /// Hosts and the sessions that use them.

@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate};
 use swell_traffic::{Connection, Exchange, Model, Path, Session};
 
-use super::{Private, Purpose, Secret};
+use super::secret::{Private, Purpose, Secret};
 use crate::ports::CLASSES;
 
 /// Number of windows that the trace's duration is divided into.

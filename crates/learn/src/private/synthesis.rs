@@ -7,8 +7,8 @@ use swell_traffic::{
 };
 
 use super::counts::{Counts, Histogram, NUMBERS, RATES, SIZES, TRIPS, WINDOWS};
+use super::secret::{Private, Purpose, Secret};
 use super::totals::totals;
-use super::{Private, Purpose, Secret};
 use crate::ports::CLASSES;
 
 /// Maximum number of sessions in the model; if there are more, weights represent them.

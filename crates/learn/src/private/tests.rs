@@ -5,6 +5,8 @@ use swell_base::{Code, Dur, Stream};
 use swell_capture::{Packet, Tcp, TcpOptions, Transport};
 use swell_traffic::Model;
 
+use super::counts::Histogram;
+use super::secret::{Purpose, Secret};
 use super::*;
 use crate::{Learner, Options};
 

@@ -2,7 +2,7 @@
 
 use swell_study::{Heatmap, Picture};
 
-use super::{capital, number, quantity};
+use super::text::{capital, number, quantity};
 use crate::chart::{HeatCell, HeatMap, Places};
 use crate::human::Quantity;
 use crate::parts::{Cell, Table};

@@ -1,5 +1,5 @@
 use super::*;
-use swell_study::{Entry, Line, Section};
+use swell_study::{Entry, Estimate, Line, Section};
 
 fn study() -> Study {
     let point = |x: f64| (x, Estimate::known(x / 10.0, 0.01, 5));

@@ -1,7 +1,32 @@
 //! Opening connections: listeners, connecting, accepting, and socket options.
 
-use super::*;
-use swell_base::{End, Side};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen, sockopt,
+};
+use swell_base::{Dur, End, Side};
+use swell_host::sys::tcp as sys;
+use swell_workload::{Conn, Event, Info, Open};
+
+use crate::carrier::{Carrier, LISTENER, Wake};
+use crate::settings::{Settings, cap_window, set_segment};
+use crate::side::family;
+use crate::slots::{Kind, Listener, bits};
+
+/// Maximum number of pending handshakes; the kernel caps it at `net.core.somaxconn`, 4096 by default.
+const BACKLOG: i32 = 4096;
+/// After this many connection attempts the pending ones are accepted. A workload may start thousands at one instant,
+/// and over loopback they are all complete before the next `epoll_wait`.
+const BURST: u32 = 512;
+/// Delay before accepting again after running out of descriptors.
+const RETRY: Dur = Dur::from_millis(100);
+/// Maximum number of accepts before others get their turn.
+const ACCEPTS: u32 = 64;
 
 impl Carrier {
     pub(crate) fn connect(&mut self, worker: u32, conn: Conn, open: &Open) {

@@ -1,6 +1,6 @@
 //! Why a model file could not be read.
 
-use super::{FORMAT, MAX_BYTES, OLDEST, VERSION};
+use super::format::{FORMAT, MAX_BYTES, OLDEST, VERSION};
 
 /// Why a model file could not be read, or a model is inconsistent.
 #[derive(Debug, thiserror::Error)]

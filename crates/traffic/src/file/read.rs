@@ -4,7 +4,8 @@
 use serde::Deserialize;
 use swell_base::{Dur, Rate, Warning};
 
-use super::{FORMAT, MAX_BYTES, ModelError, OLDEST, VERSION};
+use super::ModelError;
+use super::format::{FORMAT, MAX_BYTES, OLDEST, VERSION};
 use crate::model::{
     Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
     Turn, Unit, Wait, Wire, WireEnd, Write,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use swell_base::{Dur, Rate};
 
-use super::{FORMAT, VERSION};
+use super::format::{FORMAT, VERSION};
 use crate::{Connection, Exchange, Model, Path, Run, Session, Unit, Wire, WireEnd};
 
 /// Microseconds, rounded to the nearest.
@@ -148,13 +148,25 @@ fn session(out: &mut String, s: &Session) -> std::fmt::Result {
 }
 
 /// Bytes of a session's text.
-pub(super) fn length(s: &Session) -> usize {
+fn length(s: &Session) -> usize {
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = session(&mut text, s);
     // A comma and a line break follow it.
     text.len() + 2
 }
+
+/// Bytes that a session takes in the text of a model, with about what its paths take.
+pub(crate) fn text_of(session: &Session) -> usize {
+    let connections = session.connections().count();
+    length(session) + WEIGHT + PATH * (1 + connections)
+}
+
+/// Bytes of a weight in the text, which a session has where others are dropped.
+const WEIGHT: usize = 28;
+
+/// Bytes of a path in the text, of which few connections have one of their own.
+const PATH: usize = 40;
 
 fn wire(out: &mut String, w: &Wire) -> std::fmt::Result {
     if w.ipv6 {

@@ -60,6 +60,11 @@ struct Cell {
 }
 
 impl Law {
+    /// The distribution of complete values; `None` without values.
+    pub(super) fn of(values: &Histogram) -> Option<Law> {
+        Law::new(values, &Histogram::default())
+    }
+
     /// The product-limit estimate. Without censored values it is the plain empirical distribution, whose
     /// mean is exactly that of the values. `None` without values.
     pub fn new(complete: &Histogram, censored: &Histogram) -> Option<Law> {

@@ -60,7 +60,6 @@
 
 use swell_base::{Code, Dur, Time, Warning};
 
-use super::histogram::Histogram;
 use super::law::Law;
 use super::model::{ENOUGH, FlowModel, Popularity, Profile};
 use super::playback::Playback;
@@ -69,12 +68,16 @@ mod arrivals;
 mod files;
 mod player;
 mod rates;
+mod rounds;
+mod share;
 mod udp;
 
-pub use player::{Due, Player, Share, Transfer};
+pub use player::{Due, Player, Transfer};
+pub use share::Share;
 pub use udp::{Burst, Exchange, Pacer, UdpSource, randomly};
 
 use rates::FileRates;
+use rounds::{Rounds, whole};
 use udp::UdpPlan;
 
 /// Maximum number of sessions, or of datagram sources of a kind, active at once.
@@ -137,11 +140,7 @@ pub enum PlanError {
 #[derive(Clone, Debug)]
 pub struct Plan {
     profile: Profile,
-    /// Length of an interval after compression.
-    interval: Dur,
-    /// Skipped parts of the first and of the last interval, which the records did not cover.
-    edges: [Dur; 2],
-    cycle: bool,
+    rounds: Rounds,
     /// Sessions of each interval, from the first played one.
     sessions: Vec<u64>,
     gaps: Option<Law>,
@@ -197,15 +196,18 @@ impl Plan {
         });
         let mut plan = Plan {
             profile: model.profile,
-            interval,
-            edges: [lead, tail],
-            cycle: playback.cycle,
+            rounds: Rounds {
+                intervals: (intervals.len() - first) as u64,
+                interval,
+                edges: [lead, tail],
+                cycle: playback.cycle,
+            },
             sessions: whole(wanted),
             gaps,
             up: model.tcp.up.law().filter(|l| l.mean() > 0.0),
             down: model.tcp.down.law(),
             volumes: Vec::new(),
-            pace: law_of(&model.tcp.rates).map_or(0.0, |l| {
+            pace: Law::of(&model.tcp.rates).map_or(0.0, |l| {
                 playback.durations * playback.sizes / l.quantile(FAST).max(1.0)
             }),
             rates: match model.profile {
@@ -242,12 +244,12 @@ impl Plan {
 
     /// Total duration; `None` if it cycles endlessly.
     pub fn length(&self) -> Option<Dur> {
-        (!self.cycle).then(|| self.round())
+        (!self.rounds.cycle).then(|| self.round())
     }
 
     /// TCP sessions active at `at`, counted from the start of playback.
     pub fn sessions(&self, at: Time) -> u64 {
-        self.of(&self.sessions, self.index(at))
+        self.rounds.of(&self.sessions, self.index(at))
     }
 
     /// Expected number of transfers that start in interval `index`, if the generator keeps its schedule.
@@ -255,8 +257,9 @@ impl Plan {
         let Some(gaps) = self.gaps.as_ref().filter(|_| self.down.is_some()) else {
             return 0.0;
         };
-        let each = self.lasts(index).as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
-        self.of(&self.sessions, index) as f64 * each
+        let each =
+            self.rounds.lasts(index).as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
+        self.rounds.of(&self.sessions, index) as f64 * each
     }
 
     /// A note if intervals have too few transfers for their volumes, although the model's own intervals may have enough:
@@ -335,69 +338,15 @@ impl Plan {
             .collect()
     }
 
-    /// Length of interval `index`.
-    fn lasts(&self, index: u64) -> Dur {
-        self.starts_at(index + 1).since(self.starts_at(index))
-    }
-
     /// The interval at time `at`. In a cycle, numbers continue from round to round.
     pub fn index(&self, at: Time) -> u64 {
-        let n = self.sessions.len() as u64;
-        let round = self.round().as_nanos();
-        let (rounds, within) = (at.as_nanos() / round, at.as_nanos() % round);
-        let index = (within + self.edges[0].as_nanos()) / self.interval.as_nanos();
-        rounds * n + index.min(n - 1)
-    }
-
-    fn starts_at(&self, index: u64) -> Time {
-        let n = self.sessions.len() as u64;
-        let within = (self.interval * (index % n)).saturating_sub(self.edges[0]);
-        Time::ZERO + self.round() * (index / n) + within
+        self.rounds.index(at)
     }
 
     /// Time to play all intervals once; not zero.
     pub fn round(&self) -> Dur {
-        let [lead, tail] = self.edges;
-        let all = self.interval * self.sessions.len() as u64;
-        all.saturating_sub(lead)
-            .saturating_sub(tail)
-            .max(Dur::from_nanos(1))
+        self.rounds.length()
     }
-
-    /// The entry of interval `index` in a table of the intervals; 0 after the end.
-    fn of(&self, table: &[u64], index: u64) -> u64 {
-        let len = self.sessions.len() as u64;
-        let index = if self.cycle { index % len } else { index };
-        usize::try_from(index)
-            .ok()
-            .and_then(|i| table.get(i))
-            .map_or(0, |&n| n)
-    }
-
-    /// Whether interval `index` is after the end.
-    fn is_over(&self, index: u64) -> bool {
-        !self.cycle && index >= self.sessions.len() as u64
-    }
-}
-
-/// Rounds so that running sums stay within a half of those of `wanted`. Zeros stay zero.
-fn whole(wanted: impl Iterator<Item = f64>) -> Vec<u64> {
-    let mut left = 0.0;
-    wanted
-        .map(|want| {
-            if want <= 0.0 {
-                return 0;
-            }
-            let whole = (want + left + 0.5).max(0.0) as u64;
-            left = (want + left - whole as f64).clamp(-1.0, 1.0);
-            whole
-        })
-        .collect()
-}
-
-/// The distribution behind a histogram of complete values.
-fn law_of(h: &Histogram) -> Option<Law> {
-    Law::new(h, &Histogram::default())
 }
 
 /// A popularity prepared for drawing by bisection.

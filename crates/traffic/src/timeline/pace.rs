@@ -2,7 +2,7 @@
 
 use swell_base::Rate;
 
-use super::Network;
+use super::network::Network;
 use crate::{Connection, Model, Session};
 
 /// Payload of a full segment if the model does not say.

@@ -15,7 +15,7 @@
 use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::law::{Law, permuted};
-use super::Plan;
+use super::rounds::Rounds;
 
 /// Number of sources whose starts are drawn together. It bounds the queue.
 pub(super) const BLOCK: u64 = 1_024;
@@ -123,21 +123,21 @@ impl Arrivals {
 
     /// Start of the time slot of the block whose first source is `number`, relative to the start of the
     /// round.
-    pub(super) fn block_at(&self, plan: &Plan, index: usize, number: u64) -> Dur {
+    pub(super) fn block_at(&self, rounds: &Rounds, index: usize, number: u64) -> Dur {
         let all = self.of(index);
         let part = (number - all.start) as f64 / (all.end - all.start).max(1) as f64;
-        begin_of(plan, index) + plan.lasts(index as u64).scale(part)
+        begin_of(rounds, index) + rounds.lasts(index as u64).scale(part)
     }
 
     /// Position of source `number`, of interval `index`, in a round of this seed. The starts of a block
     /// are uniform and independent within its part of the interval.
-    pub(super) fn place(&self, plan: &Plan, index: usize, number: u64, seed: u64) -> RoundSlot {
+    pub(super) fn place(&self, rounds: &Rounds, index: usize, number: u64, seed: u64) -> RoundSlot {
         let mut stream = Stream::indexed(seed, "arrival", number);
         let all = self.of(index);
         let block = (number - all.start) / BLOCK * BLOCK;
         let first = all.start + block;
         let last = (first + BLOCK).min(all.end);
-        let [begin, end] = [first, last].map(|n| self.block_at(plan, index, n));
+        let [begin, end] = [first, last].map(|n| self.block_at(rounds, index, n));
         let width = end.saturating_sub(begin);
         let at = begin + width.scale(stream.uniform());
         // Rounding must not move it into the next interval.
@@ -170,7 +170,7 @@ impl Arrivals {
     /// may be after its end: the sources that last longer.
     pub(super) fn in_progress<'a>(
         &'a self,
-        plan: &'a Plan,
+        rounds: &'a Rounds,
         seed: u64,
         at: Dur,
         mine: impl Fn(u64) -> bool + 'a,
@@ -179,18 +179,18 @@ impl Arrivals {
         // Rounding must not leave one out.
         let longest = longest + Dur::from_micros(1);
         (0..self.upto.len())
-            .take_while(move |&index| begin_of(plan, index) < at)
-            .filter(move |&index| begin_of(plan, index + 1) + longest > at)
+            .take_while(move |&index| begin_of(rounds, index) < at)
+            .filter(move |&index| begin_of(rounds, index + 1) + longest > at)
             .flat_map(move |index| self.of(index).map(move |number| (index, number)))
             .filter(move |&(_, number)| mine(number))
             .filter(move |&(index, number)| {
-                let place = self.place(plan, index, number, seed);
+                let place = self.place(rounds, index, number, seed);
                 place.at < at && place.at + place.lasts > at
             })
             .map(|(_, number)| number)
     }
 }
 
-fn begin_of(plan: &Plan, index: usize) -> Dur {
-    plan.starts_at(index as u64).since(Time::ZERO)
+fn begin_of(rounds: &Rounds, index: usize) -> Dur {
+    rounds.starts_at(index as u64).since(Time::ZERO)
 }

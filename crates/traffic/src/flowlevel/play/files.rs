@@ -20,8 +20,9 @@
 use swell_base::{Stream, derived};
 
 use super::super::law::Law;
+use super::Plan;
 use super::rates::FileRates;
-use super::{Plan, Share};
+use super::share::Share;
 use deficit::{Deficit, LargeFile};
 use remaining::{Allotment, Small};
 
@@ -150,7 +151,7 @@ impl Files {
         let mut ranks = Stream::new(self.seed, "rates of large files");
         let n = all as f64;
         let count = ((1.0 - self.border) * n + 0.5) as u64;
-        let mut deficit = Deficit::new(plan, lacks, |i| self.intervals[i].files > 0);
+        let mut deficit = Deficit::new(&plan.rounds, lacks, |i| self.intervals[i].files > 0);
         for rank in 0..count {
             let quantile = 1.0 - (rank as f64 + 1.0 - stream.uniform()) / n;
             let size = law.quantile(quantile);
@@ -221,7 +222,7 @@ impl Files {
                 before = 0.0;
                 continue;
             }
-            let lasts = plan.lasts(i as u64).as_secs_f64();
+            let lasts = plan.rounds.lasts(i as u64).as_secs_f64();
             let share = (late / lasts).min(0.4);
             let wanted_bytes = (expected + lacks[i] + carried - before) / (1.0 - share);
             let volume = wanted_bytes.clamp(expected * (1.0 - most), expected * (1.0 + most));
@@ -233,7 +234,7 @@ impl Files {
             carried = ((wanted_bytes - volume) * (1.0 - share)).clamp(-expected, expected);
             before = volume * share;
         }
-        if plan.cycle && before > 0.0 {
+        if plan.rounds.cycle && before > 0.0 {
             self.next.resize(lacks.len(), 0.0);
             self.next[0] += before;
         }

@@ -8,6 +8,7 @@ use super::super::law::{Law, Stratified};
 use super::super::model::Profile;
 use super::files::{File, Files, Remaining};
 use super::rates::one_after_the_other;
+use super::share::Share;
 use super::{Plan, UdpSource};
 
 mod datagrams;
@@ -42,36 +43,6 @@ pub enum Due {
     Transfer(Transfer),
     /// A datagram source begins.
     Datagrams(UdpSource),
-}
-
-/// The part of the sessions that a player has: those whose number modulo `of` is `index`. The players of
-/// all shares together play the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Index of the share, below `of`.
-    pub index: u32,
-    /// Number of shares, not zero.
-    pub of: u32,
-}
-
-impl Share {
-    /// The only share.
-    pub const ALL: Share = Share { index: 0, of: 1 };
-
-    /// How many of `all` are in this share.
-    pub(super) fn part(self, all: u64) -> u64 {
-        let of = u64::from(self.of.max(1));
-        (all + of - 1).saturating_sub(u64::from(self.index)) / of
-    }
-
-    /// Whether item `number` is in this share.
-    fn holds(self, number: u64) -> bool {
-        number % u64::from(self.of.max(1)) == u64::from(self.index)
-    }
-
-    fn number(self, place: u64) -> u64 {
-        place * u64::from(self.of.max(1)) + u64::from(self.index)
-    }
 }
 
 /// Plays a [`Plan`]: yields what is due, in time order. A pure function of plan, seed and share.
@@ -221,7 +192,7 @@ impl Player {
 
     /// When [`Player::pop`] may next return something; `None` at the end.
     pub fn poll_at(&self) -> Option<Time> {
-        let border = (!self.over()).then(|| self.plan.starts_at(self.next));
+        let border = (!self.over()).then(|| self.plan.rounds.starts_at(self.next));
         match (border, self.queue.next_at()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -233,7 +204,7 @@ impl Player {
     pub fn pop(&mut self, now: Time) -> Option<Due> {
         loop {
             let border = (!self.over())
-                .then(|| self.plan.starts_at(self.next))
+                .then(|| self.plan.rounds.starts_at(self.next))
                 .filter(|&b| b <= now);
             let until = border.map_or(now, |b| Time::from_nanos(b.as_nanos().saturating_sub(1)));
             // At time zero, no event precedes the first interval.
@@ -289,14 +260,20 @@ impl Player {
                 .collect();
         }
         self.next = index + 1;
-        if !self.plan.is_over(index) {
-            self.choose_files(index / self.plan.sessions.len() as u64);
+        if !self.plan.rounds.is_over(index) {
+            self.choose_files(index / self.plan.rounds.intervals);
         }
         self.remaining = [Remaining::default(), Remaining::default()];
         self.shuffle(index);
         // Keep only the files that fit into the rest of the interval.
-        let lasts = self.plan.lasts(index).as_secs_f64().max(1e-9);
-        let rest = self.plan.starts_at(index + 1).since(now).as_secs_f64() / lasts;
+        let lasts = self.plan.rounds.lasts(index).as_secs_f64().max(1e-9);
+        let rest = self
+            .plan
+            .rounds
+            .starts_at(index + 1)
+            .since(now)
+            .as_secs_f64()
+            / lasts;
         for remaining in &mut self.remaining {
             remaining.keep(rest.min(1.0));
         }
@@ -310,13 +287,13 @@ impl Player {
 
     /// Whether no interval is left, and the last one has been ended.
     fn over(&self) -> bool {
-        self.plan.is_over(self.next) && self.next > self.plan.sessions.len() as u64
+        self.plan.rounds.is_over(self.next) && self.next > self.plan.rounds.intervals
     }
 
     fn begin_interval(&mut self, at: Time) {
         let index = self.next;
         self.next += 1;
-        if self.plan.is_over(index) && self.plan.profile == Profile::Fixed {
+        if self.plan.rounds.is_over(index) && self.plan.profile == Profile::Fixed {
             // Only surplus sessions are left in the queue.
             self.queue = EventQueue::new();
         }
@@ -350,8 +327,8 @@ impl Player {
         let len = (self.plan.expected(index) / f64::from(self.share.of.max(1))) as usize;
         let seed = derived(derived(self.seed, index + 1), 1);
         self.gaps.then(len, seed);
-        let n = self.plan.sessions.len() as u64;
-        if index / n != self.round && !self.plan.is_over(index) {
+        let n = self.plan.rounds.intervals;
+        if index / n != self.round && !self.plan.rounds.is_over(index) {
             for (before, files) in self.before.iter_mut().zip(&mut self.files) {
                 *before = files
                     .as_mut()
@@ -359,7 +336,7 @@ impl Player {
             }
             self.choose_files(index / n);
         }
-        let sessions = self.plan.of(&self.plan.sessions, index);
+        let sessions = self.plan.rounds.of(&self.plan.sessions, index);
         for (remaining, files) in self.remaining.iter_mut().zip(&self.files) {
             let Some(files) = files else { continue };
             let left = std::mem::take(remaining);
@@ -372,7 +349,7 @@ impl Player {
     fn set_sessions(&mut self, index: u64, at: Time) {
         let wanted = self
             .share
-            .part(self.plan.sessions(self.plan.starts_at(index)));
+            .part(self.plan.sessions(self.plan.rounds.starts_at(index)));
         if self.plan.profile == Profile::Fixed {
             while self.active > wanted {
                 self.active -= 1;
@@ -413,7 +390,7 @@ impl Player {
             }
             Profile::Harpoon => {
                 let begin = at + micros(self.stream.uniform() * 1e6);
-                session.ends = begin + self.plan.interval;
+                session.ends = begin + self.plan.rounds.interval;
                 begin + micros(gaps.draw(&mut self.stream) * scale)
             }
         };
@@ -482,8 +459,8 @@ impl Player {
         });
         let gap = micros(gap * self.plan.playback.gaps);
         let sizes = self.plan.playback.sizes;
-        let begun = at.since(self.plan.starts_at(interval));
-        let part = begun.as_secs_f64() / self.plan.lasts(interval).as_secs_f64().max(1e-9);
+        let begun = at.since(self.plan.rounds.starts_at(interval));
+        let part = begun.as_secs_f64() / self.plan.rounds.lasts(interval).as_secs_f64().max(1e-9);
         let mut draw = |which: usize, law: &Option<Law>| {
             let Some(law) = law else { return (0, None) };
             let file = match &self.files[which] {

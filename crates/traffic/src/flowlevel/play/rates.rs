@@ -10,7 +10,6 @@ use swell_base::Rate;
 
 use super::super::law::Law;
 use super::super::model::{LARGE, RatesBySize, size_class};
-use super::law_of;
 
 /// A file that took at least this long in the records is played at most at its rate, seconds. Shorter ones depend on
 /// round-trip times and the start of TCP.
@@ -26,7 +25,7 @@ impl FileRates {
     pub(super) fn new(rates: &RatesBySize) -> FileRates {
         let laws = rates
             .iter()
-            .filter_map(|(&class, h)| Some((class, law_of(h)?)));
+            .filter_map(|(&class, h)| Some((class, Law::of(h)?)));
         let laws: BTreeMap<u8, Law> = laws.collect();
         let slow = |(&class, law): (&u8, &Law)| {
             let largest = 2.0 * 2f64.powi(i32::from(class));

@@ -3,7 +3,7 @@
 use swell_base::{Dur, Time};
 
 use super::super::tests::{configure, imitate, options, trace, trace_of};
-use super::super::{FlowModel, Options, Uniflow};
+use super::super::{FlowModel, Histogram, Options, Uniflow};
 use super::*;
 
 mod slow;
@@ -155,7 +155,8 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
             let begin = t.at.as_secs_f64();
             for (i, bytes) in carried.iter_mut().enumerate() {
                 let [from, to] = [i, i + 1].map(|i| {
-                    plan.starts_at(i as u64)
+                    plan.rounds
+                        .starts_at(i as u64)
                         .as_secs_f64()
                         .clamp(begin, begin + takes)
                         - begin
@@ -174,7 +175,7 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
 /// The bytes that intervals carry, including those of later rounds, if every file flows at `rate`.
 fn carried(plan: &Plan, played: &[Transfer], rate: f64, intervals: u64) -> Vec<f64> {
     let starts: Vec<f64> = (0..=intervals)
-        .map(|i| plan.starts_at(i).as_secs_f64())
+        .map(|i| plan.rounds.starts_at(i).as_secs_f64())
         .collect();
     let mut carried = vec![0.0; intervals as usize];
     for t in played {

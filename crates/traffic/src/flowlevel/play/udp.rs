@@ -16,7 +16,7 @@ use super::super::law::{Law, permuted};
 use super::super::model::{FlowModel, UdpKind, UdpSources};
 use super::super::playback::Playback;
 use super::arrivals::{Arrivals, RoundSlot};
-use super::{law_of, whole};
+use super::rounds::whole;
 
 /// Minimum spacing of a source's datagrams, in microseconds.
 const LEAST: f64 = 1.0;
@@ -274,12 +274,12 @@ impl UdpPlan {
         round: Dur,
     ) -> UdpPlan {
         let one = || Law::of_one(1);
-        let law = |h| law_of(h).unwrap_or_else(one);
+        let law = |h| Law::of(h).unwrap_or_else(one);
         let datagrams = law(&u.datagrams);
-        let spacing = law_of(&u.spacing);
+        let spacing = Law::of(&u.spacing);
         let lifetimes = law(&u.lifetimes);
         let streams = (u.kind == UdpKind::OnOff)
-            .then(|| law_of(&u.durations).zip(law_of(&u.pauses)).map(Arc::new))
+            .then(|| Law::of(&u.durations).zip(Law::of(&u.pauses)).map(Arc::new))
             .flatten();
         let (packets, flows) = (u.packets.max(1) as f64, u.flows.max(1) as f64);
         let mean = u.bytes as f64 / packets;
@@ -333,7 +333,7 @@ impl UdpPlan {
             slots,
             arrivals,
             spacing,
-            durations: law_of(&u.durations),
+            durations: Law::of(&u.durations),
             streams,
             datagrams,
             volumes: law(&u.volumes),

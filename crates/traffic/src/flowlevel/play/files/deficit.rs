@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use swell_base::Stream;
 
-use super::super::Plan;
+use super::super::rounds::Rounds;
 
 /// Number of intervals of a file that are updated individually.
 const NEAR: usize = 32;
@@ -53,11 +53,11 @@ pub(super) struct Deficit {
 }
 
 impl Deficit {
-    pub(super) fn new(plan: &Plan, lacks: Vec<f64>, open: impl Fn(usize) -> bool) -> Deficit {
+    pub(super) fn new(rounds: &Rounds, lacks: Vec<f64>, open: impl Fn(usize) -> bool) -> Deficit {
         let n = lacks.len();
         let mut deficit = Deficit {
             begins: (0..=n as u64)
-                .map(|i| plan.starts_at(i).as_secs_f64())
+                .map(|i| rounds.starts_at(i).as_secs_f64())
                 .collect(),
             lacks,
             open: (0..n).map(open).collect(),
@@ -65,7 +65,7 @@ impl Deficit {
             order: BTreeSet::new(),
             far: Far::new(n),
             next: Far::new(n),
-            cycle: plan.cycle,
+            cycle: rounds.cycle,
             steps: 0,
         };
         deficit.index();

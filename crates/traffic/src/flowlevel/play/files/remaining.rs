@@ -3,7 +3,7 @@
 use swell_base::{Stream, derived};
 
 use super::super::super::law::permuted;
-use super::super::Share;
+use super::super::share::Share;
 
 /// A file to be sent.
 #[derive(Clone, Copy, Debug)]

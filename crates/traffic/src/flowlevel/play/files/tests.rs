@@ -2,6 +2,7 @@
 
 use super::super::super::tests::{configure, options, trace};
 use super::super::super::{FlowModel, Histogram, Playback};
+use super::super::rounds::Rounds;
 use super::remaining::tilted;
 use super::*;
 
@@ -57,14 +58,20 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
         let plan = Plan::new(&model, &playback).unwrap();
         // More intervals than a file updates individually.
         let plan = Plan {
+            rounds: Rounds {
+                intervals: 100,
+                ..plan.rounds
+            },
             sessions: vec![5; 100],
             volumes: vec![1.0; 100],
             ..plan
         };
         let n = 100;
-        let begins: Vec<f64> = (0..=n).map(|i| plan.starts_at(i).as_secs_f64()).collect();
+        let begins: Vec<f64> = (0..=n)
+            .map(|i| plan.rounds.starts_at(i).as_secs_f64())
+            .collect();
         let mut stream = Stream::new(3, "files");
-        let mut deficit = Deficit::new(&plan, vec![1e6; n as usize], |_| true);
+        let mut deficit = Deficit::new(&plan.rounds, vec![1e6; n as usize], |_| true);
         let (mut loads, mut later) = (vec![0.0; n as usize], vec![0.0; n as usize]);
         for rank in 0..50 {
             let file = LargeFile {

@@ -59,7 +59,7 @@ impl Waiting {
 impl Player {
     pub(super) fn set_sources(&mut self, kind: usize, index: u64, at: Time) {
         let plan = &self.plan.udp[kind];
-        let wanted = self.share.part(self.plan.of(plan.slots(), index));
+        let wanted = self.share.part(self.plan.rounds.of(plan.slots(), index));
         let state = &mut self.udp[kind];
         // There are at most 25 kinds.
         let number = kind as u16;
@@ -89,14 +89,14 @@ impl Player {
         let state = &mut self.udp[kind];
         state.serial = state.serial.wrapping_add(1);
         state.index = index;
-        if self.plan.is_over(index) {
+        if self.plan.rounds.is_over(index) {
             return;
         }
         let serial = state.serial;
         let arrivals = &self.plan.udp[kind].arrivals;
         // There are at most 25 kinds, and less than 2^32 sources of each.
         let number = kind as u16;
-        let begun = arrivals.of((index % self.plan.sessions.len() as u64) as usize);
+        let begun = arrivals.of((index % self.plan.rounds.intervals) as usize);
         if !begun.is_empty() {
             let event = Event::Block {
                 kind: number,
@@ -115,7 +115,7 @@ impl Player {
     pub(super) fn enter(&mut self, kind: usize, at: Time) {
         let state = &self.udp[kind];
         let (index, serial) = (state.index, state.serial);
-        if self.plan.is_over(index) {
+        if self.plan.rounds.is_over(index) {
             return;
         }
         let (share, number) = (self.share, kind as u16);
@@ -124,7 +124,7 @@ impl Player {
             let since = at.since(self.round_of(index));
             let since = since + self.plan.round() * u64::from(before);
             let seed = self.seed_of(kind, index, before);
-            for source in arrivals.in_progress(&self.plan, seed, since, |n| share.holds(n)) {
+            for source in arrivals.in_progress(&self.plan.rounds, seed, since, |n| share.holds(n)) {
                 let event = Event::Arrival {
                     kind: number,
                     serial,
@@ -138,13 +138,13 @@ impl Player {
 
     /// Start of the round of interval `index`.
     fn round_of(&self, index: u64) -> Time {
-        let n = self.plan.sessions.len() as u64;
-        self.plan.starts_at(index / n * n)
+        let n = self.plan.rounds.intervals;
+        self.plan.rounds.starts_at(index / n * n)
     }
 
     /// Seed of the individually arriving sources of the round of interval `index`, or of the round `before`.
     fn seed_of(&self, kind: usize, index: u64, before: bool) -> u64 {
-        let round = index / self.plan.sessions.len() as u64;
+        let round = index / self.plan.rounds.intervals;
         let round = round.saturating_sub(u64::from(before));
         derived(derived(self.seed, round + 1), kind as u64 + 8)
     }
@@ -158,13 +158,13 @@ impl Player {
         let index = state.index;
         let seed = self.seed_of(which, index, false);
         let round = self.round_of(index);
-        let interval = (index % self.plan.sessions.len() as u64) as usize;
+        let interval = (index % self.plan.rounds.intervals) as usize;
         let arrivals = &self.plan.udp[which].arrivals;
         let first = u64::from(number);
         let end = arrivals.of(interval).end;
         let last = (first + BLOCK).min(end);
         for source in (first..last).filter(|&n| self.share.holds(n)) {
-            let at = round + arrivals.place(&self.plan, interval, source, seed).at;
+            let at = round + arrivals.place(&self.plan.rounds, interval, source, seed).at;
             let event = Event::Arrival {
                 kind,
                 serial,
@@ -176,7 +176,7 @@ impl Player {
             }
         }
         if last < end {
-            let at = round + arrivals.block_at(&self.plan, interval, last);
+            let at = round + arrivals.block_at(&self.plan.rounds, interval, last);
             let event = Event::Block {
                 kind,
                 serial,
@@ -194,10 +194,10 @@ impl Player {
         let mut drawn = plan.draw(at, Time::MAX, &mut self.stream);
         // It ends early at the first interval that has no slot for it.
         let mut index = self.plan.index(at) + 1;
-        while self.plan.starts_at(index) < drawn.until {
-            let wanted = self.share.part(self.plan.of(plan.slots(), index));
+        while self.plan.rounds.starts_at(index) < drawn.until {
+            let wanted = self.share.part(self.plan.rounds.of(plan.slots(), index));
             if u64::from(place) >= wanted {
-                drawn.until = self.plan.starts_at(index);
+                drawn.until = self.plan.rounds.starts_at(index);
                 break;
             }
             index += 1;
@@ -231,11 +231,13 @@ impl Player {
         let plan = &self.plan.udp[which];
         let number = u64::from(number);
         let interval = plan.arrivals.interval_of(number);
-        let place = plan.arrivals.place(&self.plan, interval, number, seed);
+        let place = plan
+            .arrivals
+            .place(&self.plan.rounds, interval, number, seed);
         let round = self.plan.round();
         let since = at.since(self.round_of(index)) + round * u64::from(before);
         let from = since.saturating_sub(place.at);
-        let to = match before || self.plan.cycle {
+        let to = match before || self.plan.rounds.cycle {
             true => place.lasts,
             false => place.lasts.min(round.saturating_sub(place.at)),
         };

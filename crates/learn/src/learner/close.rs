@@ -3,8 +3,8 @@
 use swell_base::Dur;
 use swell_traffic::{Connection, Exchange, Wire};
 
+use super::{Learner, UDP_IDLE};
 use crate::hosts::Sample;
-use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
 use crate::users::Talk;
@@ -13,7 +13,7 @@ use crate::users::Talk;
 /// to 64 s.
 const UNANSWERED: u64 = 75_000_000_000;
 /// A closed TCP connection waits this long for late packets before it is recorded …
-pub(crate) const LINGER: u64 = 2_000_000_000;
+pub(super) const LINGER: u64 = 2_000_000_000;
 /// … and its ports are remembered this long, so that later packets do not open a new connection.
 const TOMBSTONE: u64 = 60_000_000_000;
 /// Idle time after which a TCP connection ends: 15 minutes.
