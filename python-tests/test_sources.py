@@ -16,6 +16,12 @@ def test_files_are_short():
     assert {path: n for path, n in lengths.items() if n > LINES} == {}
 
 
+def test_a_module_with_a_folder_is_a_file_beside_it():
+    # Modules of tests are folders with a `mod.rs`, because a file beside them would be a test of its own.
+    found = [path for path in (ROOT / "crates").glob("*/src/**/mod.rs")]
+    assert not found, [str(path.relative_to(ROOT)) for path in found]
+
+
 def table_of_mutants():
     """The tables of `scripts/mutants-table`, which itself needs a parser of Rust."""
     tree = ast.parse((ROOT / "scripts/mutants-table").read_text())
