@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use swell_base::{Code, Dur};
 
-pub use super::maps::HeatmapSpec;
+pub use super::heat::HeatmapSpec;
 pub use super::places::Places;
 pub use super::units::Units;
 

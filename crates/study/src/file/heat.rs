@@ -3,11 +3,15 @@
 use rhai::{Dynamic, Scope};
 
 use super::asked::Asked;
-use super::format::{By, Figure, HeatmapSpec};
+use super::format::{By, Figure};
 use super::reference::Row;
 use super::script::{self, Trouble};
 use super::source::{Source, Wrong};
 use crate::{Answer, Axis, Estimate, HeatCell, Heatmap, Panel};
+
+mod keys;
+
+pub use keys::HeatmapSpec;
 
 /// A key that has no effect in a heat map or that a heat map needs, and what to do about it.
 pub(super) fn refused(figure: &Figure) -> Option<(&'static str, &'static str)> {

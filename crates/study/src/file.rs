@@ -9,7 +9,7 @@
 //!
 //! The files of this module form layers, and import from their own layer and those below it. From the bottom up:
 //!
-//! 1. the files and their parts: `units`, `places`, `maps`, [`format`], [`bench`], `error`, `texts`, `origin`;
+//! 1. the files and their parts: `units`, `places`, `heat::keys`, [`format`], [`bench`], `error`, `texts`, `origin`;
 //! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
@@ -36,7 +36,6 @@ mod heat;
 mod kept;
 mod late;
 mod lists;
-mod maps;
 mod names;
 mod origin;
 mod places;

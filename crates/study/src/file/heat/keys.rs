@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::units::Units;
+use crate::file::units::Units;
 
 /// A heat map: a row of panels for each line, and in it a panel for each value of `across`. Each run is a cell at its `x`
 /// and `y`. Cells have the colour of a ratio, orange above one and purple below.
