@@ -38,7 +38,6 @@ pub mod flowlevel;
 mod lasting;
 mod marginals;
 mod model;
-mod part;
 mod remainder;
 mod reveal;
 mod schedule;
@@ -46,6 +45,7 @@ mod sharing;
 mod thin;
 mod timeline;
 mod vary;
+mod view;
 mod volume;
 
 pub use datagrams::{Cursor, Datagrams, Run};
@@ -55,13 +55,13 @@ pub use model::{
     Certificate, Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Played,
     Provenance, Session, Thinning, Totals, Turn, Unit, Wait, Wire, WireEnd, Write,
 };
-pub use part::{Chain, Cut, Data, Flow, Items, Part};
 pub use remainder::{Entered, Rest};
 pub use reveal::Reveals;
 pub use schedule::{DrawError, Lasting, Schedule, Start};
 pub use thin::Thinner;
 pub use timeline::Network;
 pub use vary::{Dependency, Knobs};
+pub use view::{Chain, ConnectionView, CutPoint, Data, Flow, Items};
 pub use volume::{InStep, RUN_ITEMS, SENT_AT_ONCE, UNASKED};
 
 #[cfg(test)]

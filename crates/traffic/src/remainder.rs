@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use swell_base::Dur;
 
-use crate::part::{Cut, CutChain, CutData, CutList, Heard, Part};
 use crate::timeline::{Groups, INITIAL_WINDOW, Network, Span, Timeline, full};
+use crate::view::{ConnectionView, CutChain, CutData, CutList, CutPoint, Heard};
 use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Write};
 
 /// A session in progress when a run begins.
@@ -37,23 +37,23 @@ pub struct Rest {
     /// Time since the start of the previous one (or since the run's).
     pub gap: Dur,
     /// What is left of it; `None`: all.
-    pub cut: Option<Arc<Cut>>,
+    pub cut: Option<Arc<CutPoint>>,
     /// Its congestion windows if it is already established: segments of the client and of the server.
     pub windows: Option<[u32; 2]>,
 }
 
 impl Rest {
     /// Its connection of `session`, as far as it is left.
-    pub fn part<'m>(&'m self, session: &'m Session) -> Option<Part<'m>> {
+    pub fn part<'m>(&'m self, session: &'m Session) -> Option<ConnectionView<'m>> {
         let group = session.groups.get(self.group as usize)?;
         let connection = group.connections.get(self.connection as usize)?;
-        Some(Part::of(connection, self.cut.as_deref()))
+        Some(ConnectionView::of(connection, self.cut.as_deref()))
     }
 }
 
-/// A session that is entered, with the courses of its connections. They are the same for all copies, so each is computed
+/// A session that a run begins in the middle of, with the courses of its connections. They are the same for all copies, so each is computed
 /// once.
-pub(crate) struct Entering<'m> {
+pub(crate) struct SessionInProgress<'m> {
     model: &'m Model,
     network: &'m Network,
     index: u32,
@@ -63,17 +63,17 @@ pub(crate) struct Entering<'m> {
     courses: Vec<Vec<OnceCell<Timeline>>>,
 }
 
-impl<'m> Entering<'m> {
+impl<'m> SessionInProgress<'m> {
     /// Session `index` of `model`, by the estimated times over `network`.
     pub fn new(
         model: &'m Model,
         (index, times): (u32, &'m Groups),
         network: &'m Network,
-    ) -> Option<Entering<'m>> {
+    ) -> Option<SessionInProgress<'m>> {
         let session = model.sessions.get(index as usize)?;
         let courses = session.groups.iter();
         let courses = courses.map(|g| vec![OnceCell::new(); g.connections.len()]);
-        Some(Entering {
+        Some(SessionInProgress {
             model,
             network,
             index,
@@ -162,7 +162,7 @@ fn cut(
     c: &Connection,
     course: &Timeline,
     age: Dur,
-) -> Option<(Dur, Option<Cut>, Option<[u32; 2]>)> {
+) -> Option<(Dur, Option<CutPoint>, Option<[u32; 2]>)> {
     let tcp = matches!(
         c.exchange,
         Exchange::Sequential(_) | Exchange::Concurrent { .. }
@@ -188,7 +188,7 @@ fn cut(
         }
         Exchange::Datagrams(d) => (Dur::ZERO, cut_datagrams(d, course, age)?),
     };
-    let mut part = Cut {
+    let mut part = CutPoint {
         data,
         writes: [0, 1].map(|end| cut_writes(&c.writes[end], course, end, age)),
         overlap: None,
@@ -196,7 +196,7 @@ fn cut(
     // Units that have passed do not count again.
     part.overlap = c.overlap.map(|o| {
         let whole = c.exchange.units();
-        let units = Part::of(c, Some(&part)).units();
+        let units = ConnectionView::of(c, Some(&part)).units();
         [0, 1].map(|end| {
             let passed = whole[end].saturating_sub(units[end]);
             o[end].saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX))

@@ -21,7 +21,7 @@
 use swell_base::{Dur, Stream, Time, derived};
 
 use crate::lasting::stays;
-use crate::remainder::{Entered, Entering};
+use crate::remainder::{Entered, SessionInProgress};
 use crate::timeline::{Groups, Network};
 use crate::{Knobs, Model};
 
@@ -259,7 +259,7 @@ fn entered(
     for copies in order.chunk_by(|&a, &b| under_way[a as usize].0 == under_way[b as usize].0) {
         let session = under_way[copies[0] as usize].0;
         let course = &times[session as usize];
-        let Some(entering) = Entering::new(model, (session, course), network) else {
+        let Some(entering) = SessionInProgress::new(model, (session, course), network) else {
             continue;
         };
         for &i in copies {

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use swell_base::{Dur, Time};
 
-use crate::part::{Data, Part};
 use crate::schedule::{Lasting, Schedule};
 use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
+use crate::view::{ConnectionView, Data};
 use crate::{Connection, Exchange, Model, Session, Unit};
 
 /// Headers of IPv4 and UDP, bytes.
@@ -110,7 +110,7 @@ impl Connection {
     /// [`Connection::overlap`]; `None`: all of them. A user waits for what the server sent and for a long upload. Short
     /// data of the client that the server did not answer, as at the end of TLS, leave at once and make nobody wait.
     pub fn awaited(&self) -> Option<[u32; 2]> {
-        Part::whole(self).awaited()
+        ConnectionView::whole(self).awaited()
     }
 
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
@@ -146,7 +146,7 @@ impl Connection {
     }
 }
 
-impl Part<'_> {
+impl ConnectionView<'_> {
     /// As [`Connection::awaited`].
     pub fn awaited(&self) -> Option<[u32; 2]> {
         let overlap = self.overlap();

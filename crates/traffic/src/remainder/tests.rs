@@ -111,7 +111,7 @@ fn copied(m: &Model, e: &Entered) -> Option<Group> {
 }
 
 /// A part as a connection of a model.
-fn owned(part: Part<'_>) -> Connection {
+fn owned(part: ConnectionView<'_>) -> Connection {
     let exchange = match part.data() {
         Data::Sequential(turns) => Exchange::Sequential(turns.iter().collect()),
         Data::Concurrent(chains) => {
@@ -256,7 +256,7 @@ proptest! {
 /// The first session at `age`.
 fn at(m: &Model, times: &Groups, copy: u32, age: Dur) -> Vec<Entered> {
     let network = Network::default();
-    let entering = Entering::new(m, (0, times), &network).unwrap();
+    let entering = SessionInProgress::new(m, (0, times), &network).unwrap();
     entering.at(copy, age)
 }
 
@@ -491,12 +491,12 @@ fn later_turns_still_wait_for_other_connections() {
     c.exchange = Exchange::Sequential(vec![Turn::default(); 6]);
     let left = |of: &Connection, first: usize, then| {
         let first = vec![Turn::default(); first].into();
-        let cut = Cut {
+        let cut = CutPoint {
             data: CutData::Sequential(CutList { first, then }),
             writes: [0, 1].map(|_| CutList::from(0)),
             overlap: None,
         };
-        owned(Part::of(of, Some(&cut))).waits
+        owned(ConnectionView::of(of, Some(&cut))).waits
     };
     // Turn 2 is under way: it is the first of four.
     assert_eq!(left(&c, 1, 3), [Wait::default(), wait(2, 5), wait(3, 7)]);
@@ -522,7 +522,7 @@ proptest! {
             for rest in e.rest.iter().flat_map(|rest| rest.iter()) {
                 let part = rest.part(&m.sessions[0]).unwrap();
                 let copy = owned(part);
-                let whole = Part::whole(&copy);
+                let whole = ConnectionView::whole(&copy);
                 prop_assert_eq!(part.units(), copy.exchange.units());
                 prop_assert_eq!(part.awaited(), copy.awaited());
                 for i in 0..9 {

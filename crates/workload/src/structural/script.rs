@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Time};
-use swell_traffic::{Chain, Connection, Cursor, Cut, Data, Exchange, Model, Part, UNASKED, Wait};
+use swell_traffic::{
+    Chain, Connection, ConnectionView, Cursor, CutPoint, Data, Exchange, Model, UNASKED, Wait,
+};
 
 use crate::End;
 
@@ -26,8 +28,8 @@ impl ExchangeIndex {
     }
 
     /// The connection, or what is left of it if it is cut.
-    pub fn part<'m>(self, model: &'m Model, cut: Option<&'m Cut>) -> Part<'m> {
-        Part::of(self.connection(model), cut)
+    pub fn part<'m>(self, model: &'m Model, cut: Option<&'m CutPoint>) -> ConnectionView<'m> {
+        ConnectionView::of(self.connection(model), cut)
     }
 }
 
@@ -37,15 +39,15 @@ pub(super) struct Source {
     model: Arc<Model>,
     place: ExchangeIndex,
     /// For a connection that was in progress when the run began: what is left of it.
-    cut: Option<Arc<Cut>>,
+    cut: Option<Arc<CutPoint>>,
 }
 
 impl Source {
-    pub fn new(model: Arc<Model>, place: ExchangeIndex, cut: Option<Arc<Cut>>) -> Source {
+    pub fn new(model: Arc<Model>, place: ExchangeIndex, cut: Option<Arc<CutPoint>>) -> Source {
         Source { model, place, cut }
     }
 
-    fn part(&self) -> Part<'_> {
+    fn part(&self) -> ConnectionView<'_> {
         self.place.part(&self.model, self.cut.as_deref())
     }
 
@@ -513,7 +515,7 @@ fn signed(d: Dur) -> i64 {
 }
 
 /// The condition for the session's next group.
-fn awaited(part: Part<'_>) -> Option<Awaited> {
+fn awaited(part: ConnectionView<'_>) -> Option<Awaited> {
     let overlap = part.awaited().map(|o| o.map(|n| n as usize));
     match (part.data(), overlap) {
         (_, None) => None,

@@ -1,7 +1,7 @@
 //! Writes a unit of data as its application did: in pieces at the observed times.
 
 use swell_base::{Bytes, Dur};
-use swell_traffic::{Data, Items, Part, Turn};
+use swell_traffic::{ConnectionView, Data, Items, Turn};
 
 use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP};
 use crate::End;
@@ -121,7 +121,7 @@ impl Script {
 
     /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in a window, it leaves at
     /// once. If the same end continues, its pause then starts at that instant and not at the acknowledgement.
-    fn wrote(&mut self, part: Part<'_>, end: End, bytes: u64, steps: &mut Vec<Step>) {
+    fn wrote(&mut self, part: ConnectionView<'_>, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let connection = part.connection;
         let full = match connection.wire.ends[end].mss {
             0 => FULL,

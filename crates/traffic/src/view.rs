@@ -1,8 +1,8 @@
 //! A connection from some point on, without a copy of what the model has of it.
 //!
 //! A run begins in the middle of many connections, and often of many copies of one. All but the first items of each rest
-//! are the model's own, and may be megabytes. So a rest ([`Cut`]) keeps those first items, and the position of the
-//! model's item that follows them. A [`Part`] reads both as one list.
+//! are the model's own, and may be megabytes. So a rest ([`CutPoint`]) keeps those first items, and the position of the
+//! model's item that follows them. A [`ConnectionView`] reads both as one list.
 
 use swell_base::Dur;
 
@@ -11,7 +11,7 @@ use crate::{Connection, Cursor, Exchange, Run, Turn, Unit, Wait, Write};
 
 /// Where a connection is cut.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cut {
+pub struct CutPoint {
     pub(crate) data: CutData,
     pub(crate) writes: [CutList<Write>; 2],
     /// [`Connection::overlap`] of the rest.
@@ -64,10 +64,10 @@ impl Heard {
 
 /// A whole connection of a model, or the rest of one.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'m> {
+pub struct ConnectionView<'m> {
     /// The whole. What is not asked of the part itself is the same for both.
     pub connection: &'m Connection,
-    cut: Option<&'m Cut>,
+    cut: Option<&'m CutPoint>,
 }
 
 /// The application data of a part.
@@ -221,10 +221,10 @@ impl<'m> Flow<'m> {
     }
 }
 
-impl<'m> Part<'m> {
+impl<'m> ConnectionView<'m> {
     /// All of it.
-    pub fn whole(connection: &'m Connection) -> Part<'m> {
-        Part {
+    pub fn whole(connection: &'m Connection) -> ConnectionView<'m> {
+        ConnectionView {
             connection,
             cut: None,
         }
@@ -232,8 +232,8 @@ impl<'m> Part<'m> {
 
     /// The rest of it, if it is cut.
     #[inline]
-    pub fn of(connection: &'m Connection, cut: Option<&'m Cut>) -> Part<'m> {
-        Part { connection, cut }
+    pub fn of(connection: &'m Connection, cut: Option<&'m CutPoint>) -> ConnectionView<'m> {
+        ConnectionView { connection, cut }
     }
 
     /// Its application data.
@@ -258,7 +258,7 @@ impl<'m> Part<'m> {
         }
     }
 
-    fn rest(&self, cut: &'m Cut) -> Data<'m> {
+    fn rest(&self, cut: &'m CutPoint) -> Data<'m> {
         let none = || Items::all(&[]);
         match (&self.connection.exchange, &cut.data) {
             (Exchange::Sequential(turns), CutData::Sequential(list)) => {
