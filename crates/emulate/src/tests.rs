@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use swell_base::{Direction, DropReason, Dur, Rate, Tag, Time};
+use swell_base::{Direction, DropReason, Dur, Rate, Side, Tag, Time};
 use swell_path::{Discipline, LinkConfig, Loss};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig};
@@ -97,7 +97,7 @@ fn world() -> World {
     world.meter(Dur::from_millis(1), Dur::from_millis(100));
     let greedy = GreedyConfig {
         connections: 4,
-        from_right: false,
+        from: Side::Left,
         start: Dur::ZERO,
         stagger: Dur::from_millis(50),
         sender: Access::default(),

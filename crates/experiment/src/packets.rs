@@ -149,9 +149,8 @@ impl State {
             Transport::Tcp(tcp) => header::tcp(&mut self.bytes, &network, &tcp),
             _ => return,
         }
-        let up = to_server != parties.from_right;
         let written = writer.packet(&Record {
-            interface: u32::from(!up),
+            interface: parties.direction(to_server) as u32,
             time: at.as_nanos(),
             wire_len: u32::from(packet.size),
             heading: Heading::Outbound,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use swell_base::{Dur, Packet, QueueLimit, Rate, Tag, Time};
+use swell_base::{Direction, Dur, Packet, QueueLimit, Rate, Tag, Time};
 use swell_experiment::{Plan, bundled, stage};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
@@ -96,7 +96,7 @@ struct Passing(Arc<Mutex<Vec<(f64, f64)>>>);
 
 impl Tap for Passing {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        if to_server == parties.from_right {
+        if parties.direction(to_server) == Direction::Down {
             let seconds = at.since(Time::ZERO).as_secs_f64();
             self.0.lock().unwrap().push((seconds, packet.size.into()));
         }

@@ -314,7 +314,7 @@ impl Carrier {
             self.counts.without_descriptors += 1;
             return None;
         }
-        let client_side = Side::of(open.from_right);
+        let client_side = open.client_side;
         let ways = [client_side, client_side.other()];
         let ipv6 = open.wire.ipv6 && self.sides.iter().all(|s| s.pools[1].is_some());
         self.counts.ipv6_as_ipv4 += u64::from(open.wire.ipv6 && !ipv6);

@@ -1,6 +1,6 @@
 //! Endless transfers.
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Side, Time};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
@@ -9,8 +9,8 @@ use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Wo
 pub struct GreedyConfig {
     /// Number of connections, each of which always has data to send.
     pub connections: u32,
-    /// Data flows from right to left instead of from left to right.
-    pub from_right: bool,
+    /// The side from which data flow.
+    pub from: Side,
     /// When the source starts.
     pub start: Dur,
     /// Time between the starts of consecutive connections.
@@ -31,7 +31,7 @@ impl Default for GreedyConfig {
     fn default() -> Self {
         GreedyConfig {
             connections: 1,
-            from_right: false,
+            from: Side::Left,
             start: Dur::ZERO,
             stagger: Dur::ZERO,
             later: Vec::new(),
@@ -84,9 +84,12 @@ impl Greedy {
         }
     }
 
-    /// Whether the connection with this index carries data from right to left.
-    fn goes_left(&self, which: usize) -> bool {
-        self.config.from_right != (self.both && which % 2 == 1)
+    /// The side from which the connection with this index carries data.
+    fn sender_side(&self, which: usize) -> Side {
+        match self.both && which % 2 == 1 {
+            true => self.config.from.other(),
+            false => self.config.from,
+        }
     }
 
     fn wait(&self, now: Time, actions: &mut Vec<Action>) {
@@ -111,7 +114,7 @@ impl Workload for Greedy {
                     ..path
                 };
                 let open = Open {
-                    from_right: self.goes_left(which),
+                    client_side: self.sender_side(which),
                     client: own(self.config.sender),
                     server: own(self.config.receiver),
                     silent: true,
@@ -132,8 +135,8 @@ impl Workload for Greedy {
     fn delivered(&self, info: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
         let mut sum = [0; 2];
         for i in 0..self.opened.len() {
-            let left = self.goes_left(self.starts[i].1);
-            sum[usize::from(left)] += info(Conn(i as u32)).received[1];
+            let side = self.sender_side(self.starts[i].1);
+            sum[side] += info(Conn(i as u32)).received[1];
         }
         Some(sum)
     }
@@ -142,10 +145,9 @@ impl Workload for Greedy {
         for (i, start) in std::mem::take(&mut self.opened).into_iter().enumerate() {
             let facts = info(Conn(i as u32));
             let bytes = facts.received[1];
-            let (up, down) = if self.goes_left(self.starts[i].1) {
-                (0, bytes)
-            } else {
-                (bytes, 0)
+            let (up, down) = match self.sender_side(self.starts[i].1) {
+                Side::Left => (bytes, 0),
+                Side::Right => (0, bytes),
             };
             self.records.push(Record::Flow(FlowRecord {
                 class: 0,

@@ -1,7 +1,7 @@
 //! The interface between a workload and its carrier: the simulator or kernel sockets.
 
 pub use swell_base::End;
-use swell_base::{Dur, Rate, Time};
+use swell_base::{Dur, Rate, Side, Time};
 use swell_traffic::Wire;
 
 use crate::{Record, Sample};
@@ -105,8 +105,8 @@ pub struct Info {
 /// Parameters of a new connection. By default both hosts are directly at the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Open {
-    /// The client is on the right-hand side of the bottleneck instead of the left.
-    pub from_right: bool,
+    /// The side of the bottleneck on which the client is.
+    pub client_side: Side,
     /// Path between the bottleneck and the client.
     pub client: Access,
     /// Path between the bottleneck and the server.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Direction, Dur, Rate, Stream, Time, UDP_HEADERS};
+use swell_base::{Direction, Dur, Rate, Side, Stream, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
 use crate::{
@@ -182,7 +182,7 @@ impl Workload for Parametric {
                             Direction::Down => (right, left),
                         };
                         let open = Box::new(Open {
-                            from_right: direction == Direction::Down,
+                            client_side: Side::of(direction == Direction::Down),
                             client,
                             server,
                             silent: true,

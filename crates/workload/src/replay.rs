@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Direction, Dur, Time, UDP_HEADERS};
+use swell_base::{Direction, Dur, Side, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
 use crate::{
@@ -155,7 +155,7 @@ impl Workload for Replay {
                         continue;
                     }
                     let open = Box::new(Open {
-                        from_right: d == Direction::Down,
+                        client_side: Side::of(d == Direction::Down),
                         client,
                         server,
                         silent: true,

@@ -1,6 +1,6 @@
 //! A background: the sessions of a flow-level model, generated as in Harpoon.
 
-use swell_base::{Bytes, Dur, Rate, Time};
+use swell_base::{Bytes, Dur, Rate, Side, Time};
 use swell_traffic::flowlevel::{Due, Exchange, Pacer, Player, Transfer, UdpSource};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
@@ -19,8 +19,8 @@ pub struct SessionsConfig {
     pub player: Player,
     /// Seed of the pauses of datagram sources.
     pub seed: u64,
-    /// The clients are on the right of the bottleneck instead of the left.
-    pub from_right: bool,
+    /// The side of the bottleneck on which the clients are.
+    pub client_side: Side,
     /// Path of every client, because flow records contain no path properties.
     pub client: Access,
     /// Path of every server.
@@ -35,7 +35,7 @@ impl SessionsConfig {
         SessionsConfig {
             player,
             seed,
-            from_right: false,
+            client_side: Side::Left,
             client: access,
             server: access,
             under_way: Vec::new(),
@@ -159,7 +159,7 @@ impl Sessions {
             ..access
         };
         Box::new(Open {
-            from_right: self.config.from_right,
+            client_side: self.config.client_side,
             client: keyed(self.config.client, 0, source),
             server: keyed(self.config.server, 1, destination),
             ..Open::default()

@@ -7,7 +7,7 @@ mod script;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Dur, Paged, Rate, Time};
+use swell_base::{Dur, Paged, Rate, Side, Time};
 use swell_traffic::{Exchange, Lasting, Model, Path, Rest, Schedule, Session, Start};
 
 use self::periods::{Periods, Waiting, next_turn};
@@ -344,7 +344,7 @@ impl Structural {
         let host =
             |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);
         let open = Box::new(Open {
-            from_right: session.outside,
+            client_side: Side::of(session.outside),
             // Connections to the same host of the model share an access path, in each copy of a session.
             client: access(client, host(0, session.client)),
             server: access(server, host(1, connection.server)),

@@ -3,7 +3,7 @@
 use crate::index::LinkIndex;
 use crate::path::Bound;
 use crate::port::Port;
-use swell_base::{FlowId, Head, Packet, Paged, Tag, Time};
+use swell_base::{Direction, FlowId, Head, Packet, Paged, Side, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
 
@@ -19,14 +19,21 @@ pub struct Parties {
     /// Keys of the client's and the server's access paths, or else their names in the workload. Equal ones mean the same
     /// host; 0 is another one each time.
     pub hosts: [u64; 2],
-    /// The client is on the right of the tapped link.
-    pub from_right: bool,
+    /// The side of the tapped link on which the client is.
+    pub client_side: Side,
     /// True for a TCP connection, false for a datagram flow.
     pub tcp: bool,
     /// Packet options that the workload requested.
     pub wire: Wire,
     /// Caps on the client's and the server's receive windows, bytes; 0 = the profile's buffer size.
     pub windows: [u32; 2],
+}
+
+impl Parties {
+    /// The direction in which packets cross the tapped link towards the server, or towards the client.
+    pub fn direction(&self, to_server: bool) -> Direction {
+        Direction::of(to_server == (self.client_side == Side::Right))
+    }
 }
 
 /// Observes every packet at both ends of a shared link, in order of time.
@@ -100,8 +107,8 @@ pub(crate) struct Datagrams {
     pub sent: u64,
     /// Bytes of IP and UDP headers.
     pub headers: u32,
-    /// The client is on the right.
-    pub from_right: bool,
+    /// The side on which the client is.
+    pub client_side: Side,
     /// Payload bytes that arrived at the client and at the server.
     pub received: [u64; 2],
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{End, Head, Packet, Paged, Time};
+use swell_base::{End, Head, Packet, Paged, Side, Time};
 use swell_workload::Conn;
 
 use crate::flow::{HostTap, Parties, Tap};
@@ -163,7 +163,7 @@ impl Watch {
             let to_server = packet.from == End::Client;
             // Sides are relative to the link, which a path may cross from right to left.
             let parties = &Parties {
-                from_right: to_server != up,
+                client_side: Side::of(to_server != up),
                 ..*parties
             };
             if place == ARRIVALS {

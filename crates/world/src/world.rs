@@ -8,7 +8,7 @@ mod ports;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Direction, Dur, FlowId, Paged, Tag, Time};
+use swell_base::{Direction, Dur, FlowId, Paged, Side, Tag, Time};
 use swell_path::SlotId;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
@@ -42,7 +42,7 @@ pub struct World {
     /// Access paths of closed flows, by flow, for packets that are still in the network.
     pub(crate) lingering: Paged<[u32; 2]>,
     /// Of closed flows of datagrams whose delays are counted: the workload, and whether the client is on the right.
-    late: Paged<(u32, bool)>,
+    late: Paged<(u32, Side)>,
     pub(crate) workers: Workers,
     pub(crate) feeds: Feeds,
     pub(crate) inbox: VecDeque<(u32, Event)>,
@@ -287,7 +287,7 @@ impl World {
                 let len = packet.seg.len;
                 flow.transport.received[end] += u64::from(len);
                 if let Some(Some(delays)) = self.delays.get_mut(flow.workload as usize) {
-                    let direction = heading(end, flow.transport.from_right);
+                    let direction = heading(end, flow.transport.client_side);
                     delays.arrived(self.links.now, direction, packet);
                 }
                 if !flow.silent {
@@ -301,10 +301,10 @@ impl World {
             }
             None => {
                 // Datagrams that were under way when their flow closed have delays, too.
-                if let Some(&(workload, from_right)) = self.late.get(index)
+                if let Some(&(workload, client_side)) = self.late.get(index)
                     && let Some(Some(delays)) = self.delays.get_mut(workload as usize)
                 {
-                    delays.arrived(self.links.now, heading(end, from_right), packet);
+                    delays.arrived(self.links.now, heading(end, client_side), packet);
                 }
             }
         }
@@ -570,8 +570,8 @@ fn send_all(
 }
 
 /// The direction in which packets travel that reach this end.
-fn heading(end: End, from_right: bool) -> Direction {
-    Direction::of(from_right == (end == End::Server))
+fn heading(end: End, client_side: Side) -> Direction {
+    Direction::of((client_side == Side::Right) == (end == End::Server))
 }
 
 /// Sends a pure ACK. It overwrites the packet in `place` that it acknowledges, so no slot has to be released and

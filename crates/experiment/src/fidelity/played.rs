@@ -74,7 +74,7 @@ struct BinsTap(Arc<Mutex<Bins>>);
 
 impl Tap for BinsTap {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        let way = usize::from(to_server == parties.from_right);
+        let way = parties.direction(to_server);
         let bin = (at.as_nanos() / BIN.as_nanos()) as usize;
         let mut bins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = bins[way].get_mut(bin) {

@@ -47,7 +47,6 @@ impl LearnerTap {
 impl Tap for LearnerTap {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let (network, transport) = self.headers.describe(at, parties, to_server, packet);
-        let up = to_server != parties.from_right;
         let ip_len = u32::from(packet.size);
         self.learner
             .lock()
@@ -58,7 +57,7 @@ impl Tap for LearnerTap {
                 captured_len: ip_len + ETHERNET,
                 ip_len,
                 // One interface for each direction, so that the learner need not infer the sides.
-                interface: u32::from(!up),
+                interface: parties.direction(to_server) as u32,
                 src: network.from,
                 dst: network.to,
                 ttl: 64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Direction, Dur, Rate, Stream};
+use swell_base::{Direction, Dur, Rate, Side, Stream};
 use swell_workload::GreedyConfig;
 
 use super::contract::{
@@ -236,7 +236,7 @@ impl Plays for Greedy {
         let delays = delays.of(connections, Stream::new(seed, "greedy-delay"));
         let config = GreedyConfig {
             connections,
-            from_right: self.direction == Directions::Down,
+            from: Side::of(self.direction == Directions::Down),
             start: self.start,
             stagger: self.stagger,
             later,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur, Stream, Time, derived};
+use swell_base::{Bytes, Dur, Side, Stream, Time, derived};
 use swell_workload::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload,
 };
@@ -336,7 +336,7 @@ impl Calls {
         );
         for (i, line) in self.lines.iter_mut().enumerate() {
             let open = Open {
-                from_right: i % 2 == 1,
+                client_side: Side::of(i % 2 == 1),
                 client: self.path,
                 server: self.path,
                 ..Open::default()

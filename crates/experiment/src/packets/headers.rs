@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Flags, Packet, Segment, Stamps, Time, derived};
+use swell_base::{Flags, Packet, Segment, Side, Stamps, Time, derived};
 use swell_capture::{Tcp, TcpOptions, Transport};
 use swell_tcp::{Algorithm, Config};
 use swell_world::Parties;
@@ -38,9 +38,9 @@ pub(crate) struct Headers {
     seed: u64,
     hosts: Hosts,
     /// By flow, and whether its client is right of the link.
-    connections: BTreeMap<(u32, bool), Connection>,
+    connections: BTreeMap<(u32, Side), Connection>,
     /// Number of connections so far, by client (right or left, number), server and server port.
-    opened: BTreeMap<(bool, u32, u32, u16), u32>,
+    opened: BTreeMap<(Side, u32, u32, u16), u32>,
 }
 
 /// A connection or a flow of datagrams. Pairs are for client and server.
@@ -81,7 +81,7 @@ impl Headers {
         to_server: bool,
         packet: &Packet,
     ) -> (Network, Transport) {
-        let flow = (packet.flow.0, parties.from_right);
+        let flow = (packet.flow.0, parties.client_side);
         if !self.connections.contains_key(&flow) {
             let opened = self.open(packet.flow.0, parties);
             self.connections.insert(flow, opened);
@@ -92,7 +92,7 @@ impl Headers {
             .expect("what was not there has just been put there");
         let (from, to) = (usize::from(!to_server), usize::from(to_server));
         let host = |end: usize| {
-            let right = parties.from_right != (end == 1);
+            let right = parties.client_side != Side::of(end == 1);
             address(right, connection.hosts[end], parties.wire.ipv6)
         };
         let network = Network {
@@ -131,13 +131,13 @@ impl Headers {
         let quic = source.is_some_and(|s| s.tcp.quic);
         let &(port, udp) = class.unwrap_or(&(port, quic || !parties.tcp));
         let number = |hosts: &mut Hosts, end: usize| {
-            let right = parties.from_right != (end == 1);
+            let right = parties.client_side != Side::of(end == 1);
             hosts.number(right, parties.workload, parties.hosts[end])
         };
         let [client, server] = [0, 1].map(|end| number(&mut self.hosts, end));
         let before = self
             .opened
-            .entry((parties.from_right, client, server, port))
+            .entry((parties.client_side, client, server, port))
             .or_default();
         // Ports repeat after 28 232 connections to one server port.
         let span = u32::from(CLIENT_PORTS.end() - CLIENT_PORTS.start()) + 1;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, Rate, Tag};
+use swell_base::{Bytes, Dur, Rate, Side, Tag};
 use swell_capture::Reader;
 use swell_learn::{Learner, Options};
 use swell_path::LinkConfig;
@@ -87,7 +87,7 @@ fn downloads_are_learnt_as_downloads_whoever_opens_them() {
     world.set_tap(recorder.tap());
     let greedy = Greedy::new(GreedyConfig {
         connections: 4,
-        from_right: true,
+        from: Side::Right,
         ..GreedyConfig::default()
     });
     world.add(Box::new(greedy), Tag::Background, tcp);

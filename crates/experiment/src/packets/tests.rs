@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use swell_base::{Dur, QueueLimit, Rate, Tag};
+use swell_base::{Dur, QueueLimit, Rate, Side, Tag};
 use swell_capture::{Reader, Tcp, Transport};
 use swell_path::{LinkConfig, Loss};
 use swell_tcp::{Algorithm, Config};
@@ -44,7 +44,7 @@ impl Workload for Transfers {
                 let conn = Conn(n as u32);
                 self.answered.push(false);
                 let mut open = Open {
-                    from_right: n % 2 == 1,
+                    client_side: Side::of(n % 2 == 1),
                     client: self.access,
                     server: self.access,
                     ..Open::default()

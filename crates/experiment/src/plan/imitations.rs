@@ -182,9 +182,8 @@ impl Tap for Arrivals {
         if at < self.from {
             return;
         }
-        let up = to_server != parties.from_right;
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        ways[usize::from(!up)].push((at.since(self.from), u32::from(packet.size)));
+        ways[parties.direction(to_server)].push((at.since(self.from), u32::from(packet.size)));
     }
 }
 

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::net::{getpeername, getsockname, sockopt};
-use swell_base::Dur;
+use swell_base::{Dur, Side};
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{Access, Action, Conn, End, Event, Open};
 
 use super::common::{Script, run_until};
-use crate::{Carrier, CarrierConfig, InNamespace, Paths, Side, SideConfig};
+use crate::{Carrier, CarrierConfig, InNamespace, Paths, SideConfig};
 
 const NODES: u32 = 1000;
 
@@ -150,7 +150,7 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
                 let mut open = Open {
                     client: access(u64::from(n) + 1),
                     server: access(1 << 40 | u64::from(n)),
-                    from_right: n % 3 == 0,
+                    client_side: Side::of(n % 3 == 0),
                     ..Open::default()
                 };
                 open.wire.ipv6 = n % 2 == 0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use swell_base::{Bytes, Dur, Rate, Tag, Time};
+use swell_base::{Bytes, Dur, Rate, Side, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::{
@@ -31,7 +31,7 @@ enum Step {
 }
 
 /// The properties that tell connections apart: direction, class, keys, segment sizes.
-type OpenKey = (bool, u32, u64, u64, bool);
+type OpenKey = (Side, u32, u64, u64, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Story {
@@ -115,7 +115,7 @@ impl Workload for Observed {
         self.machine.handle(now, event, actions);
         for action in &actions[before..] {
             let opened = |tcp, o: &Open| {
-                let key = (o.from_right, o.class, o.client.key, o.server.key, o.silent);
+                let key = (o.client_side, o.class, o.client.key, o.server.key, o.silent);
                 Step::Open(tcp, Box::new(key))
             };
             let (on, step) = match action {

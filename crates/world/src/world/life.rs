@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Stamps, Time, UDP_HEADERS, derived};
+use swell_base::{Side, Stamps, Time, UDP_HEADERS, derived};
 use swell_tcp::Endpoint;
 use swell_workload::{Action, Conn, End, Event, Info, Open};
 
@@ -34,7 +34,7 @@ impl World {
         if let AnyFlow::Datagrams(flow) = &flow
             && counted
         {
-            let who = (ended.workload, flow.transport.from_right);
+            let who = (ended.workload, flow.transport.client_side);
             self.late.insert(index, who);
         }
         self.links
@@ -82,7 +82,7 @@ impl World {
                 let nothing = Datagrams {
                     sent: 0,
                     headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
-                    from_right: open.from_right,
+                    client_side: open.client_side,
                     received: [0; 2],
                 };
                 self.open(workload, conn, &open, nothing, AnyFlow::Datagrams);
@@ -133,7 +133,7 @@ impl World {
         let index = self.flows.next();
         // The way from the client to the server, and the way back.
         let mut ways = self.links.paths.ways(self.workers.path(workload));
-        if open.from_right {
+        if open.client_side == Side::Right {
             ways.reverse();
         }
         let queues = ways.map(|way| self.links.paths.first(way));
@@ -190,7 +190,7 @@ impl World {
                 0 => open.hosts[end],
                 key => key,
             }),
-            from_right: open.from_right,
+            client_side: open.client_side,
             tcp,
             wire: open.wire,
             windows: [open.client_window, open.server_window],

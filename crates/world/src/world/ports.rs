@@ -1,6 +1,6 @@
 //! How packets of [ports](crate::port) enter and leave a world.
 
-use swell_base::{End, FlowId, Head, Packet, Tag, Time, derived};
+use swell_base::{End, FlowId, Head, Packet, Side, Tag, Time, derived};
 use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Conn, Wire};
 
@@ -78,7 +78,7 @@ impl World {
             conn: Conn(u32::MAX),
             class: 0,
             hosts: ports.map(|p| u64::from(p.0) + 1),
-            from_right: a.right,
+            client_side: Side::of(a.right),
             tcp: false,
             wire: Wire::default(),
             windows: [0; 2],

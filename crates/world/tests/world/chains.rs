@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use swell_base::{Dur, QueueLimit, Rate, Stream, Tag, Time};
+use swell_base::{Dur, QueueLimit, Rate, Side, Stream, Tag, Time};
 use swell_path::{Discipline, FqCoDelConfig, LinkConfig, Loss};
 use swell_tcp::Config;
 use swell_workload::{
@@ -68,7 +68,7 @@ impl Workload for Datagrams {
         match event {
             Event::Start => {
                 let open = Open {
-                    from_right: self.from_right,
+                    client_side: Side::of(self.from_right),
                     ..Open::default()
                 };
                 actions.push(Action::Datagrams(Conn(0), Box::new(open)));
@@ -211,7 +211,7 @@ fn a_chain_of_md1_queues_waits_as_its_slowest() {
 fn greedy(connections: u32, from_right: bool, host: Access) -> Box<Greedy> {
     Box::new(Greedy::new(GreedyConfig {
         connections,
-        from_right,
+        from: Side::of(from_right),
         stagger: Dur::from_millis(50),
         sender: host,
         receiver: host,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Dur, QueueLimit, Rate, Stream, Tag, Time};
+use swell_base::{Dur, QueueLimit, Rate, Side, Stream, Tag, Time};
 use swell_path::{Capacity, Change, Discipline, FqCoDelConfig, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport};
@@ -54,7 +54,7 @@ fn busy(discipline: Discipline, loss: Loss) -> (World, [Port; 2]) {
     world.add(Box::new(constant), Tag::Background, Arc::clone(&tcp));
     let greedy = GreedyConfig {
         connections: 3,
-        from_right: false,
+        from: Side::Left,
         start: Dur::ZERO,
         stagger: Dur::from_millis(100),
         sender: Access::default(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use swell_base::{Dur, Tag, Time};
+use swell_base::{Dur, Side, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
@@ -39,7 +39,7 @@ impl Workload for Once {
                 }
                 for (i, path) in self.paths.iter().enumerate() {
                     let open = Open {
-                        from_right: path.from_right,
+                        client_side: Side::of(path.from_right),
                         server: Access {
                             delay: path.behind,
                             ..Access::default()

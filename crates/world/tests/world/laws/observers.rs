@@ -1,7 +1,7 @@
 //! Counters and taps observe a run and change nothing.
 
 use super::*;
-use swell_base::Direction;
+use swell_base::{Direction, Side};
 
 #[test]
 fn a_window_is_a_sawtooth() {
@@ -39,7 +39,7 @@ fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
         let tcp = Arc::new(Config::linux());
         let greedy = |from_right| {
             Box::new(Greedy::new(GreedyConfig {
-                from_right,
+                from: Side::of(from_right),
                 ..GreedyConfig::default()
             }))
         };
@@ -65,7 +65,7 @@ struct Tells(mpsc::Sender<Sight>);
 
 impl Tells {
     fn tell(&self, at: Time, arrives: bool, parties: &Parties, to_server: bool, packet: &Packet) {
-        let direction = usize::from(to_server == parties.from_right);
+        let direction = parties.direction(to_server).index();
         let datagram = (!parties.tcp).then_some((packet.flow, packet.from, packet.seg.seq));
         self.0.send((at, arrives, direction, datagram)).unwrap();
     }
