@@ -5,6 +5,8 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
+import struct
 import subprocess
 
 import jsonschema
@@ -141,3 +143,26 @@ def test_what_is_added_is_not_refused(reference):
     assert not reference.breaks(SCHEMA, more) and not reference.breaks(SCHEMA, SCHEMA)
     # In the other direction, fields disappear.
     assert reference.breaks(more, SCHEMA)
+
+
+def documented(command):
+    """The outermost fields of a command without a schema, as the manual has them."""
+    page = (ROOT / "docs/reference/json.md").read_text()
+    rows = dict(re.findall(r"^\| `swell (\w+)(?: MODEL)?` \| (?:a list|an object) \| (.*) \|$", page, re.M))
+    return set(re.findall(r"`(\w+)`", re.sub(r" \([^)]*\)", "", rows[command])))
+
+
+def test_other_commands_print_the_fields_of_the_manual(tmp_path):
+    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    run = printed("run", "small.toml", cwd=tmp_path)["run"]
+    # Two packets of a connection: a header of the file, and IPv4 and TCP without payload.
+    ip = bytes.fromhex("4500002800010000400600000a000001c0000202")
+    tcp = [bytes.fromhex(h) for h in ("03e8005000000001000000005002ffff00000000", "005003e800000009000000025012ffff00000000")]
+    packets = [ip + tcp[0], ip[:12] + ip[16:] + ip[12:16] + tcp[1]]
+    frame = lambda n, p: struct.pack("<IIII", n, 0, len(p), len(p)) + p
+    traces = tmp_path / "two.pcap"
+    traces.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(frame(n, p) for n, p in enumerate(packets)))
+    for command in (["doctor"], ["models"], ["show", "browsing"], ["fidelity", "browsing"], ["learn", "two.pcap", "-o", "two.json"], ["report", run]):
+        found = printed(*command, cwd=tmp_path, code=(0, 1, 3))
+        fields = set().union(*(found if isinstance(found, list) else [found]))
+        assert fields == documented(command[0]), command
