@@ -353,18 +353,18 @@ impl Learner {
         let quiet = self.options.parameters.quiet.as_nanos();
         t.chunks.spare = spare;
         let before = t.chunks.granted();
-        let news = t.packet(from, self.now, p.ip_len, h, quiet);
+        let observed = t.packet(from, self.now, p.ip_len, h, quiet);
         self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
-        if news.active
+        if observed.active
             && let Some(place) = place
         {
             self.users.active(place, self.now);
         }
         self.passing
-            .add(self.now, usize::from(!left), news.sent, news.lost);
-        if let Some((end, handshake, rtt)) = news.rtt {
+            .add(self.now, usize::from(!left), observed.sent, observed.lost);
+        if let Some((end, handshake, rtt)) = observed.rtt {
             let kind = if handshake {
                 Sample::Handshake
             } else {
@@ -372,37 +372,38 @@ impl Learner {
             };
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
-        self.hosts.delivered(hosts[from], news.delivered, self.now);
+        self.hosts
+            .delivered(hosts[from], observed.delivered, self.now);
         if !self.options.apart {
             let [own, other] = [hosts[from], hosts[1 - from]];
             let way = usize::from(!left);
             self.together[0][way].add(self.now, [own, other], u64::from(p.ip_len));
-            if news.delivered > 0 {
+            if observed.delivered > 0 {
                 // With the headers of full packets, which are a twenty-fifth of them.
-                let bytes = news.delivered + news.delivered / 25;
+                let bytes = observed.delivered + observed.delivered / 25;
                 self.together[1][1 - way].add(self.now, [own, other], bytes);
             }
         }
-        if let Some((rtt, weight)) = news.bulk {
+        if let Some((rtt, weight)) = observed.bulk {
             for _ in 0..weight {
                 (self.hosts).sample(hosts[from], Sample::Bulk, rtt / 1000, self.now);
             }
         }
-        if let Some(rtt) = news.sending {
+        if let Some(rtt) = observed.sending {
             (self.hosts).sample(hosts[from], Sample::Sending, rtt / 1000, self.now);
         }
         let kinds = [Sample::LostUp, Sample::LostDown].into_iter();
-        for ((kind, waited), lost) in kinds.zip(news.waited).zip(news.lost) {
+        for ((kind, waited), lost) in kinds.zip(observed.waited).zip(observed.lost) {
             if let Some((waited, at)) = waited {
                 for _ in 0..lost {
                     (self.hosts).sample(hosts[from], kind, waited / 1000, at);
                 }
             }
         }
-        if let Some(rate) = news.up {
+        if let Some(rate) = observed.up {
             self.hosts.sample(hosts[from], Sample::Up, rate, self.now);
         }
-        if let Some(rate) = news.down {
+        if let Some(rate) = observed.down {
             self.hosts.sample(hosts[from], Sample::Down, rate, self.now);
         }
         left

@@ -19,7 +19,7 @@ mod delivered;
 mod flight;
 mod half;
 mod holes;
-mod news;
+mod observed;
 mod progress;
 mod releases;
 mod sizes;
@@ -30,8 +30,8 @@ mod window;
 use around::{Around, By};
 use flight::BATCH;
 pub(crate) use half::{Half, MAX_JUMP, Seen};
-use news::DUPLICATE;
-pub(crate) use news::News;
+use observed::DUPLICATE;
+pub(crate) use observed::Observed;
 pub(crate) use stamps::Least;
 use stamps::Stamps;
 use window::MAX_SHIFT;
@@ -296,17 +296,17 @@ impl Tracked {
         ip_len: u32,
         h: &Header,
         quiet: u64,
-    ) -> News {
-        let mut news = News::default();
+    ) -> Observed {
+        let mut observed = Observed::default();
         if h.has(Header::RST) {
             // Hosts ignore one with a number far from the others (RFC 5961 section 3.2).
             if self.halves[from].plausible(h.seq) {
                 self.reset = Some((from, at));
             }
-            return news;
+            return observed;
         }
         if h.has(Header::SYN) {
-            self.syn(from, at, ip_len, h, &mut news);
+            self.syn(from, at, ip_len, h, &mut observed);
         }
         let losing = self.halves.iter().any(|half| half.lost_before > 0);
         if (losing || self.rtt.contains(&None))
@@ -316,7 +316,7 @@ impl Tracked {
             && h.payload > 0
         {
             self.latest[from][0] = Some(took);
-            news.sending = Some(took);
+            observed.sending = Some(took);
         }
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
@@ -340,7 +340,7 @@ impl Tracked {
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
-            let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
+            let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut observed);
             if !h.has(Header::SYN) {
                 let acked = self.halves[to].acked();
                 // A scale that is not known may be any.
@@ -363,13 +363,13 @@ impl Tracked {
             {
                 self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
-                news.rtt.get_or_insert((from, false, sample));
+                observed.rtt.get_or_insert((from, false, sample));
             }
             if let Some((took, weight)) = self.halves[to].timer.take()
                 && took <= LONGEST_RTT
             {
                 self.latest[from][1] = Some(took);
-                news.bulk = Some((took, weight));
+                observed.bulk = Some((took, weight));
             }
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are inferred from ACKs.
@@ -385,7 +385,7 @@ impl Tracked {
                     idle: Idle::No,
                 };
                 self.chunks.push(&data, quiet);
-                self.moved(to, unseen, &mut news);
+                self.moved(to, unseen, &mut observed);
             }
         }
 
@@ -407,12 +407,12 @@ impl Tracked {
         let half = &mut self.halves[from];
         let last = half.last_at();
         let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);
-        match half.segment(at, ip_len, h, &around, &mut news) {
+        match half.segment(at, ip_len, h, &around, &mut observed) {
             Seen::Nothing => {}
             Seen::Again => self.chunks.late(down, 0, at),
             Seen::Filled(bytes) => {
                 self.chunks.late(down, bytes, at);
-                self.moved(from, bytes, &mut news);
+                self.moved(from, bytes, &mut observed);
             }
             Seen::New(bytes, write) => {
                 // An end that resets a connection sends nothing more, so the RST was not its own.
@@ -442,7 +442,7 @@ impl Tracked {
                     idle,
                 };
                 self.chunks.push(&data, quiet);
-                self.moved(from, bytes, &mut news);
+                self.moved(from, bytes, &mut observed);
             }
         }
 
@@ -457,7 +457,7 @@ impl Tracked {
                 // With data in it, the client's own time until it wrote them is part of the delay.
                 if self.syn_acks == 1 && h.payload == 0 && at - t <= LONGEST_RTT {
                     self.rtt[1] = Some(at - t);
-                    news.rtt = Some((0, true, at - t));
+                    observed.rtt = Some((0, true, at - t));
                 }
             }
             self.opened.get_or_insert(at);
@@ -468,13 +468,13 @@ impl Tracked {
             let acked = self.halves[to].acked();
             self.halves[from].window.offered(h.window, shift, acked);
         }
-        if news.active {
+        if observed.active {
             self.active = at;
         }
         let [sent, before, beyond] = self.counted(from);
-        news.sent = sent - counted[0];
-        news.lost = [before - counted[1], beyond - counted[2]];
-        news
+        observed.sent = sent - counted[0];
+        observed.lost = [before - counted[1], beyond - counted[2]];
+        observed
     }
 
     /// Data packets of an end, those lost before the tap, and those of the other end lost beyond the tap.
@@ -484,32 +484,32 @@ impl Tracked {
     }
 
     /// `bytes` of new data have moved.
-    fn moved(&mut self, from: usize, bytes: u64, news: &mut News) {
+    fn moved(&mut self, from: usize, bytes: u64, observed: &mut Observed) {
         self.unanswered = match from {
             0 => self.unanswered.saturating_add(bytes),
             _ => 0,
         };
-        news.active |= from == 1 || self.unanswered > SENT_AT_ONCE;
+        observed.active |= from == 1 || self.unanswered > SENT_AT_ONCE;
     }
 
-    fn syn(&mut self, from: usize, at: u64, ip_len: u32, h: &Header, news: &mut News) {
+    fn syn(&mut self, from: usize, at: u64, ip_len: u32, h: &Header, observed: &mut Observed) {
         if from == 0 && !h.has(Header::ACK) {
             let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
             if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
                 self.syns.push(at);
-                news.active = true;
+                observed.active = true;
             }
         } else if from == 1 && h.has(Header::ACK) {
             self.syn_acks += 1;
             if self.syn_ack.is_none() {
-                news.active = true;
+                observed.active = true;
                 self.syn_ack = Some(at);
                 // Karn's algorithm: with a repeated SYN it is unknown which one was answered.
                 if let [syn] = self.syns[..]
                     && at - syn <= LONGEST_RTT
                 {
                     self.rtt[0] = Some(at - syn);
-                    news.rtt = Some((1, true, at - syn));
+                    observed.rtt = Some((1, true, at - syn));
                 }
             } else if !self.handshake {
                 self.syn_ack = Some(at);

@@ -7,7 +7,7 @@ use super::around::{Around, By};
 use super::delivered::Delivered;
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
-use super::news::{DUPLICATE, News};
+use super::observed::{DUPLICATE, Observed};
 use super::progress::Progress;
 use super::releases::Releases;
 use super::sizes::Sizes;
@@ -258,7 +258,13 @@ impl Half {
 
     /// Processes an ACK up to `ack` from the other end. Returns the newly acknowledged bytes if no packet
     /// of this direction passes the tap.
-    pub(super) fn acknowledged(&mut self, ack: u32, at: u64, by: &By, news: &mut News) -> u64 {
+    pub(super) fn acknowledged(
+        &mut self,
+        ack: u32,
+        at: u64,
+        by: &By,
+        observed: &mut Observed,
+    ) -> u64 {
         if !self.known {
             // Acknowledged data begin at offset 1.
             self.anchor(ack, 1);
@@ -277,7 +283,7 @@ impl Half {
         if offset >= self.acked {
             let bytes = self.arrived(offset, by, fresh, most);
             // Those before the first ACK may have arrived at any time.
-            news.delivered = if self.acked >= 1 { bytes } else { 0 };
+            observed.delivered = if self.acked >= 1 { bytes } else { 0 };
         }
         if offset <= self.acked {
             return 0;
@@ -290,7 +296,7 @@ impl Half {
             }
             self.probe = None;
         }
-        self.spread(offset, at, fresh, by, news);
+        self.spread(offset, at, fresh, by, observed);
         self.timer.acked(offset, self.next, at, by.full);
         if self.acked >= 1 {
             let bytes = offset - self.acked;
@@ -303,7 +309,7 @@ impl Half {
             self.lost_beyond -= again.min(self.again.last);
         }
         if again > 0 {
-            news.waited[1] = self.again.waited;
+            observed.waited[1] = self.again.waited;
         }
         let before = self.acked;
         self.acked = offset;
@@ -348,7 +354,7 @@ impl Half {
     /// The spacing is the line's if the line was never idle between: the data of the second ACK were waiting when those
     /// of the first left. Without a wait, their ACK would have come one RTT after they passed, so they must have passed
     /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
-    fn spread(&mut self, offset: u64, at: u64, fresh: bool, by: &By, news: &mut News) {
+    fn spread(&mut self, offset: u64, at: u64, fresh: bool, by: &By, observed: &mut Observed) {
         let bytes = offset - self.acked;
         let least = u64::from(by.least);
         let under_way = self.next.saturating_sub(offset) >= least;
@@ -363,7 +369,7 @@ impl Half {
             let passed = offset - train.offset;
             let segments = passed.div_ceil(u64::from(by.full.max(1)));
             let wire = passed + segments * u64::from(self.headers);
-            news.down = Some(wire * 8_000_000 / (at - train.began));
+            observed.down = Some(wire * 8_000_000 / (at - train.began));
         }
         let (began, offset) = match busy {
             Some(train) if long.is_none() => (train.began, train.offset),
@@ -385,7 +391,7 @@ impl Half {
         ip_len: u32,
         h: &Header,
         around: &Around,
-        news: &mut News,
+        observed: &mut Observed,
     ) -> Seen {
         let allowed = around.allowed;
         let syn = h.has(Header::SYN);
@@ -437,7 +443,7 @@ impl Half {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {
-            return self.old(offset, end, at, around, news);
+            return self.old(offset, end, at, around, observed);
         }
         let (offset, end) = (offset.max(0) as u64, end as u64);
         let segments = self.sizes.segments(u64::from(h.payload), allowed);
@@ -445,7 +451,7 @@ impl Half {
         self.unacked_packets += 1;
         self.timer.sent(end, at, !self.settled());
         // A retransmission may begin before data that have passed, and go on after them.
-        let filled = self.fill([offset, self.next], at, around, news);
+        let filled = self.fill([offset, self.next], at, around, observed);
         let in_order = offset == self.next;
         if offset > self.next && self.gap(offset, at, around) {
             self.flight.lost(end);
@@ -472,7 +478,7 @@ impl Half {
         if released || self.acked == 0 {
             self.pairs.interrupted();
         }
-        news.up = (self.pairs)
+        observed.up = (self.pairs)
             .packet(
                 in_order,
                 at,
@@ -480,7 +486,7 @@ impl Half {
                 around.least_gap,
                 around.passed,
             )
-            .or(news.up);
+            .or(observed.up);
         self.last = Some(Last { end, at });
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section 3.8.6.3). So
         // only the ACK of the second one times the path; the ACK of the first may be delayed.
@@ -493,7 +499,14 @@ impl Half {
     }
 
     /// Handles payload that lies entirely before `next`.
-    fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around, news: &mut News) -> Seen {
+    fn old(
+        &mut self,
+        offset: i64,
+        end: i64,
+        at: u64,
+        around: &Around,
+        observed: &mut Observed,
+    ) -> Seen {
         self.probe = None;
         self.timer.stop();
         if let Some(last) = self.last
@@ -507,7 +520,7 @@ impl Half {
         self.flight.lost(self.next);
         self.acks.repaired(self.next);
         let [start, end] = [offset, end].map(|o| o.max(0) as u64);
-        let filled = self.fill([start, end], at, around, news);
+        let filled = self.fill([start, end], at, around, observed);
         if filled > 0 {
             return Seen::Filled(filled);
         }
@@ -546,7 +559,7 @@ impl Half {
     }
 
     /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.
-    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around, news: &mut News) -> u64 {
+    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around, observed: &mut Observed) -> u64 {
         let mut bytes = 0;
         let acked = self.acked;
         // What the receiver has told of. It tells at once that it lacks data, or its sender waits for a time-out.
@@ -559,7 +572,7 @@ impl Half {
             let took = at.saturating_sub(hole.since);
             let silent = tells && told <= hole.start && acked > 0 && took < LEAST_TIMEOUT;
             if took > around.round_trip && acked < hole.end && !silent {
-                news.waited[0] = hole.waited.map(|rtt| (rtt, hole.since));
+                observed.waited[0] = hole.waited.map(|rtt| (rtt, hole.since));
                 self.timer.stop();
                 self.acks.repaired(self.next);
                 self.lost_before += self.sizes.segments(missing, around.allowed);

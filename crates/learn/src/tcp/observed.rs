@@ -2,7 +2,7 @@
 
 /// Information from a packet beyond the connection's own state.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct News {
+pub(crate) struct Observed {
     /// RTT sample between the tap and the host at end 0 (client) or 1 (server): (end, whether from the
     /// handshake, nanoseconds).
     pub(crate) rtt: Option<(usize, bool, u64)>,

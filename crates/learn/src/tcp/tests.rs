@@ -34,8 +34,8 @@ fn open(client_isn: u32, server_isn: u32) -> Tracked {
         0,
     );
     syn_ack.options.window_scale = Some(3);
-    let news = t.packet(1, 30 * MS, 60, &syn_ack, QUIET);
-    assert_eq!(news.rtt, Some((1, true, 30 * MS)));
+    let observed = t.packet(1, 30 * MS, 60, &syn_ack, QUIET);
+    assert_eq!(observed.rtt, Some((1, true, 30 * MS)));
     let ack = header(
         Header::ACK,
         client_isn.wrapping_add(1),
@@ -57,8 +57,8 @@ fn a_first_ack_with_data_is_no_sample() {
     let syn_ack = header(Header::SYN | Header::ACK, 9, 1, 0);
     t.packet(1, 30 * MS, 60, &syn_ack, QUIET);
     let request = header(Header::ACK, 1, 10, 500);
-    let news = t.packet(0, 234 * MS, 552, &request, QUIET);
-    assert_eq!((news.rtt, t.rtt), (None, [Some(30 * MS), None]));
+    let observed = t.packet(0, 234 * MS, 552, &request, QUIET);
+    assert_eq!((observed.rtt, t.rtt), (None, [Some(30 * MS), None]));
     assert!(t.handshake && t.ready() == 234 * MS);
     let mut found = Vec::new();
     for k in 0..5 {
@@ -85,7 +85,7 @@ fn a_first_ack_with_data_is_no_sample() {
 }
 
 /// Sends `len` bytes at stream offset `at` (0 is the first byte) from the server.
-fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> News {
+fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> Observed {
     let seq = isn.wrapping_add(1).wrapping_add(at);
     t.passed = t.passed.map(|n| n + 1);
     t.packet(1, time, len + 40, &header(Header::ACK, seq, 1, len), QUIET)
@@ -339,8 +339,8 @@ fn a_packet_pair_tells_the_capacity() {
     let mut t = open(1, 9);
     data(&mut t, 9, 0, 1_460, 40 * MS);
     // 1500 bytes in 1.2 ms are 10 Mbit/s.
-    let news = data(&mut t, 9, 1_460, 1_460, 40 * MS + 1_200_000);
-    assert_eq!(news.up, Some(10_000));
+    let observed = data(&mut t, 9, 1_460, 1_460, 40 * MS + 1_200_000);
+    assert_eq!(observed.up, Some(10_000));
     // With an ACK in between, the spacing may be the receiver's.
     let ack = header(Header::ACK, 2, 10 + 2_920, 0);
     t.packet(0, 42 * MS, 52, &ack, QUIET);

@@ -238,9 +238,9 @@ fn acks_between_repairs_tell_no_rate() {
     }
     let mut rates = Vec::new();
     for i in 1..=5 {
-        let news = ack(&mut t, 2 * i, 44 * MS + 1_200_000 * u64::from(i));
-        assert_eq!(news.delivered, 2 * 1_460);
-        rates.extend(news.down);
+        let observed = ack(&mut t, 2 * i, 44 * MS + 1_200_000 * u64::from(i));
+        assert_eq!(observed.delivered, 2 * 1_460);
+        rates.extend(observed.down);
     }
     // The 11th, 21st and 31st come again, 10 us apart; the next segments come with them.
     for (nth, lost) in [10u32, 20, 30].into_iter().enumerate() {
@@ -256,13 +256,13 @@ fn acks_between_repairs_tell_no_rate() {
         data(&mut t, 9, i * 1_460, 1_460, 81 * MS);
     }
     for nth in 1..=3u32 {
-        let news = ack(&mut t, 10 + 10 * nth, 84 * MS + 600_000 * u64::from(nth));
-        assert_eq!((news.delivered, news.down), (0, None), "{nth}");
+        let observed = ack(&mut t, 10 + 10 * nth, 84 * MS + 600_000 * u64::from(nth));
+        assert_eq!((observed.delivered, observed.down), (0, None), "{nth}");
     }
     for i in 1..=5 {
-        let news = ack(&mut t, 40 + 2 * i, 87 * MS + 1_200_000 * u64::from(i));
-        assert_eq!(news.delivered, 2 * 1_460);
-        rates.extend(news.down);
+        let observed = ack(&mut t, 40 + 2 * i, 87 * MS + 1_200_000 * u64::from(i));
+        assert_eq!(observed.delivered, 2 * 1_460);
+        rates.extend(observed.down);
     }
     assert!(
         !rates.is_empty() && rates.iter().all(|kbit| kbit.abs_diff(20_000) < 10),
@@ -297,9 +297,13 @@ fn selective_acks_tell_what_was_delivered() {
             let end = (first + 9).min(i + 1);
             *slot = (first < end).then(|| (segment(first), segment(end)));
         }
-        let news = t.packet(0, at + 4 * MS, 76, &ack, QUIET);
-        assert!(news.delivered <= 3 * 1_460, "{} at {i}", news.delivered);
-        delivered += news.delivered;
+        let observed = t.packet(0, at + 4 * MS, 76, &ack, QUIET);
+        assert!(
+            observed.delivered <= 3 * 1_460,
+            "{} at {i}",
+            observed.delivered
+        );
+        delivered += observed.delivered;
     }
     assert!((960..=1_000).contains(&(delivered / 1_460)), "{delivered}");
 }
@@ -322,7 +326,7 @@ fn what_the_receiver_does_not_miss_is_late() {
         let mut ack = header(Header::ACK, 2, 10 + 1_460 * if acked { 3 } else { 1 }, 0);
         ack.options.sack[0] = says.then_some((10 + 2 * 1_460, 10 + 3 * 1_460));
         t.packet(0, 42 * MS, 64, &ack, QUIET);
-        let news = data(&mut t, 9, 1_460, 1_460, 51 * MS);
-        assert_eq!(news.lost, [lost, 0], "{permitted} {says} {acked}");
+        let observed = data(&mut t, 9, 1_460, 1_460, 51 * MS);
+        assert_eq!(observed.lost, [lost, 0], "{permitted} {says} {acked}");
     }
 }
