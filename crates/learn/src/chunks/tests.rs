@@ -41,7 +41,7 @@ fn requests_and_responses_with_their_pauses() {
     push(&mut c, false, 200, 1_080 * MS, true);
     push(&mut c, true, 10, 1_150 * MS, true);
     let mut e = c.exchange(0).0;
-    correct(&mut e, &line(10), &line(50));
+    correct(&mut e, &[], &line(10), &line(50));
     let turn = |request, server, response, client| Turn {
         request,
         server_think: ms(server),
@@ -110,7 +110,7 @@ fn silence_splits_units_unless_data_is_under_way() {
     push(&mut c, true, 100, 600 * MS, true);
     push(&mut c, true, 100, 1_300 * MS, false);
     let mut e = c.exchange(0).0;
-    correct(&mut e, &line(10), &line(50));
+    correct(&mut e, &[], &line(10), &line(50));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
     };
@@ -206,7 +206,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
     };
     assert_eq!(e, chains([0, 90, 50, 50]));
     // Only units that answer something include a round trip to the host.
-    correct(&mut e, &line(4), &line(30));
+    correct(&mut e, &[], &line(4), &line(30));
     assert_eq!(e, chains([0, 86, 50, 20]));
 }
 
@@ -327,7 +327,7 @@ fn what_segments_take_on_the_hosts_line_is_no_thought() {
         gets: 1_448,
         headers: 52,
     };
-    correct(&mut e, &line(5), &server);
+    correct(&mut e, &[], &line(5), &server);
     // 500 + 52 bytes to the server, 1448 + 52 back.
     let Exchange::Sequential(turns) = e else {
         panic!("not in turn");
