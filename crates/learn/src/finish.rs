@@ -1,7 +1,7 @@
 //! The end of the pass: assembles the model.
 
 use swell_base::Dur;
-use swell_traffic::{Class, Exchange, MAX_BYTES, Model, Path, Session, Wire};
+use swell_traffic::{Class, Exchange, Load, MAX_BYTES, Model, Path, Session, Wire};
 
 use crate::chunks::{Line, correct, wait};
 use crate::doubts::doubts;
@@ -105,7 +105,10 @@ impl Learner {
             duration: Dur::from_nanos(duration),
             parameters: self.options.parameters,
             totals: self.totals,
-            load: self.bins.finish(self.now),
+            load: Load {
+                filled: self.counts.filled,
+                ..self.bins.finish(self.now)
+            },
             classes,
             client_paths,
             server_paths,

@@ -268,8 +268,8 @@ fn a_session_that_ends_by_itself_is_not_cut() {
     for (silence, cut) in [(SESSION, 1), (SESSION + 1, 0)] {
         let mut users = users(0);
         for at in [0; LEAST_HELD].into_iter().chain([silence]) {
-            let place = users.begin(1, 0, at, &mut |_| {});
-            users.end(place, Some(kept(0)), at, &mut |_| {});
+            let place = users.begin(1, 0, at, &mut |_, _| {});
+            users.end(place, Some(kept(0)), at, &mut |_, _| {});
         }
         assert_eq!(users.cut, cut, "{silence}");
     }
