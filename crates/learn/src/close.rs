@@ -152,9 +152,10 @@ impl Learner {
         if let Some(place) = place {
             self.users.talked(place, own);
             let thinner = &mut self.thinner;
-            self.users.end(place, connection, last, &mut |session, delays| {
-                thinner.push_with(session, delays)
-            });
+            self.users
+                .end(place, connection, last, &mut |session, delays| {
+                    thinner.push_with(session, delays)
+                });
         }
     }
 

@@ -232,7 +232,8 @@ impl Learner {
         if self.turn.is_multiple_of(4) {
             self.sweep();
             let thinner = &mut self.thinner;
-            self.users.tick(self.now, &mut |s, d| thinner.push_with(s, d));
+            self.users
+                .tick(self.now, &mut |s, d| thinner.push_with(s, d));
         }
     }
 

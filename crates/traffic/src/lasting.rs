@@ -118,7 +118,10 @@ fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<(Network, bool)> {
         let mean = bps(sum, bin * bins.len().max(1) as f64);
         let most = bps(bins.iter().copied().max().unwrap_or(0) as f64, bin);
         let loaded = mean >= LOADED * high;
-        ([mean, if mean >= FULL * high { mean } else { most }], loaded)
+        (
+            [mean, if mean >= FULL * high { mean } else { most }],
+            loaded,
+        )
     };
     let [(up, up_loaded), (down, down_loaded)] = model.load.bytes.each_ref().map(of);
     let filled = model.load.filled;

@@ -8,9 +8,7 @@ use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,
     Schedule, Session, Start, Totals, Turn, Unit, Wait, Wire, Write,
 };
-use swell_workload::{
-    Action, Conn, End, Event, FlowRecord, Record, Structural, Workload as _,
-};
+use swell_workload::{Action, Conn, End, Event, FlowRecord, Record, Structural, Workload as _};
 
 const MS: Dur = Dur::from_millis(1);
 pub(crate) const DELAY: Dur = Dur::from_millis(10);
