@@ -64,6 +64,45 @@ fn a_share_of_a_full_line_is_no_line() {
     }
 }
 
+/// What waits in the queue of the tapped link comes to the client later, and the client asks for the next all the later. That
+/// is no think time: on a faster link there is no such wait. And where the link made a session last as long as the recording,
+/// its copies follow each other as fast as another link lets them.
+#[test]
+fn waiting_for_the_tapped_link_is_no_thinking() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = "object = \"50kB\"\nthink = \"1s\"";
+    let reading = "object = \"500kB\"\nthink = \"2s\"";
+    // Megabit per second, RTT, queue in bandwidth-delay products, what users do, how many, and their congestion control.
+    for (mbit, rtt, queue, keys, clients, tcp) in [
+        (10, 50, 1, "object = \"100kB\"", 6, BBR),
+        (10, 50, 1, "object = \"1MB\"", 6, BBR),
+        (1, 50, 4, pages, 5, ""),
+        (10, 100, 1, reading, 8, ""),
+    ] {
+        let of = |mbit: u32| link(mbit, rtt).replace("1BDP", &format!("{queue}BDP"));
+        let truth = web(clients, &format!("{keys}\n{tcp}"));
+        let m = learn(&of(mbit), &truth, [20, 80], None);
+        let learnt = played(&m, &dir.path().join("model.json"), tcp);
+        let thinks = m.sessions.iter().flat_map(|s| s.groups.iter().skip(1));
+        let mut thinks: Vec<f64> = thinks.map(|g| g.think.as_secs_f64()).collect();
+        thinks.sort_by(f64::total_cmp);
+        let think = match keys {
+            _ if keys == pages => 1.0,
+            _ if keys == reading => 2.0,
+            _ => 0.0,
+        };
+        let typical = thinks[thinks.len() / 2];
+        assert!((typical - think).abs() < 0.02, "{keys}: {typical} s");
+        for faster in [1, 2] {
+            let [was, is] = [&truth, &learnt].map(|users| beside(&of(faster * mbit), users));
+            let ratios = [is[0] / was[0], is[1] / was[1]];
+            let case = format!("{keys} {tcp} x{faster}: {is:?} of {was:?}");
+            assert!((ratios[0] - 1.0).abs() < 0.1, "{case}");
+            assert!((ratios[1] - 1.0).abs() < 0.35, "{case}");
+        }
+    }
+}
+
 /// Lines of hosts stay theirs, whether all of them are full together or a link beyond them is.
 #[test]
 fn slower_lines_of_hosts_stay() {

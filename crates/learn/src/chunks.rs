@@ -17,6 +17,9 @@ const AT_ONCE: u64 = 14_600;
 /// their segments have a size of their own; what a network puts between pauses varies.
 const EQUAL: u32 = 8;
 
+/// For so long an RTT is that of packets that follow, too, nanoseconds. A queue grows and shrinks within some round trips.
+const RECENT: u64 = 500_000_000;
+
 /// Data of one direction with no pause and no data of the other direction inside. This is the best
 /// estimate of an application data unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +36,9 @@ struct Chunk {
     of: u64,
     /// Bytes of the largest unit or write that is in it, whole or in part.
     largest: u64,
+    /// How long after its last packet an answer passes the tap that its receiver gives at once, nanoseconds: the RTT to
+    /// the receiver at that time, with what waits in queues. 0 if unknown.
+    due: u64,
 }
 
 /// What the data are the start of.
@@ -99,6 +105,8 @@ struct Way {
     run: u64,
     before: u64,
     equal: u32,
+    /// The latest RTT to the receiver, and when it was known.
+    due: Option<(u64, u64)>,
 }
 
 impl Way {
@@ -157,6 +165,27 @@ impl Chunks {
     /// Bytes in bursts that merging has made much larger ([`growth`]), and these bytes times the factor.
     pub(crate) fn larger(&self) -> (u64, f64) {
         larger(self.list.iter().map(|c| (c.bytes, c.largest)))
+    }
+
+    /// The receiver of data from the server (`down`) or from the client has answered after `rtt`.
+    pub(crate) fn answered(&mut self, down: bool, rtt: u64, at: u64) {
+        self.ways[usize::from(down)].due = Some((rtt, at));
+        if let Some(last) = self.list.last_mut().filter(|c| c.down == down) {
+            last.due = rtt;
+        }
+    }
+
+    /// The receiver has told that it has all data, without an answer of its application.
+    pub(crate) fn settled(&mut self, down: bool, at: u64) {
+        if let Some(last) = self.list.last_mut().filter(|c| c.down == down) {
+            last.due = last.due.min(at.saturating_sub(last.last));
+        }
+    }
+
+    /// How long an answer of the client takes now, nanoseconds; 0 if unknown.
+    pub(crate) fn due(&self) -> u64 {
+        let last = self.list.iter().rev().find(|c| c.down);
+        last.map_or(0, |c| c.due)
     }
 
     pub(crate) fn set_concurrent(&mut self) {
@@ -219,6 +248,8 @@ impl Chunks {
         }
         way.add(bytes);
         let largest = way.unit;
+        let due = way.due.filter(|d| at.saturating_sub(d.1) <= RECENT);
+        let due = due.map_or(0, |d| d.0);
         if let Some(last) = self.list.last_mut()
             && last.down == down
             && begins == Begins::Nothing
@@ -245,6 +276,7 @@ impl Chunks {
             after,
             of: 1,
             largest,
+            due,
         });
     }
 
@@ -350,6 +382,7 @@ fn join(run: &[Chunk], merged: &mut Vec<Chunk>) {
             one.bytes = one.bytes.saturating_add(c.bytes);
             one.last += c.last.saturating_sub(c.first);
             one.of += c.of;
+            one.due = c.due;
             one.largest = one.largest.max(c.largest);
         }
         ended = Some(one.last);
@@ -357,7 +390,7 @@ fn join(run: &[Chunk], merged: &mut Vec<Chunk>) {
     }
 }
 
-pub(crate) use exchange::{Line, Span, correct};
+pub(crate) use exchange::{Dues, Line, Span, correct, micros, wait};
 
 #[cfg(test)]
 mod tests;

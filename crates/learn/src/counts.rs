@@ -28,6 +28,8 @@ pub(crate) struct Counts {
     /// Packets that the capture holds twice.
     pub(crate) repeated: u64,
     pub(crate) icmp: u64,
+    /// Whether a line that hosts share was full at times, left to right and right to left.
+    pub(crate) filled: [bool; 2],
     /// Bytes of packets in no flow, left to right and right to left.
     pub(crate) unmodelled: [u64; 2],
     pub(crate) fragments: u64,

@@ -1,14 +1,15 @@
 //! The end of the pass: assembles the model.
 
 use swell_base::Dur;
-use swell_traffic::{Class, Exchange, MAX_BYTES, Model, Path, Session, Wire};
+use swell_traffic::{Class, Exchange, Load, MAX_BYTES, Model, Path, Session, Wire};
 
-use crate::chunks::{Line, correct};
+use crate::chunks::{Line, correct, wait};
 use crate::doubts::doubts;
 use crate::learner::Learner;
 use crate::paths::{Paths, Seen, Taken, whole_micros};
 use crate::ports::CLASSES;
 use crate::together::Together;
+use crate::users::Delays;
 
 /// Most bytes of the sessions in the text of a model. Longer texts than [`MAX_BYTES`] are not read again.
 const SESSIONS: usize = MAX_BYTES / 8 * 7;
@@ -34,12 +35,14 @@ impl Learner {
             self.close(i);
         }
         let mut thinner = self.thinner;
-        self.users.finish(&mut |s| thinner.push(s));
+        self.users.finish(&mut |s, d| thinner.push_with(s, d));
         self.counts.offered = thinner.offered();
         // Where sessions must not depend on each other, all are kept.
         self.counts.too_long = !self.options.apart && thinner.fit(SESSIONS);
-        let (mut sessions, thinning) = thinner.finish();
-        sessions.sort_by_key(|s| s.start);
+        let (sessions, delays, thinning) = thinner.finish_with();
+        let mut noted: Vec<(Session, Delays)> = sessions.into_iter().zip(delays).collect();
+        noted.sort_by_key(|s| s.0.start);
+        let (mut sessions, delays): (Vec<Session>, Vec<Delays>) = noted.into_iter().unzip();
         // A trace of one packet has no duration, but a session needs a non-empty interval.
         let duration = self.options.length.as_nanos().max(self.now + 1_000);
 
@@ -71,16 +74,18 @@ impl Learner {
                 ..path
             }
         };
-        for s in &mut sessions {
+        for (s, delays) in sessions.iter_mut().zip(delays) {
             let client = &seen(&client_paths, &of_clients, s.client);
-            for g in &mut s.groups {
-                // The user received the last response half a client-side RTT after it passed the tap. The
-                // next SYN took as long to reach the tap.
-                g.think = g.think.saturating_sub(client.rtt);
+            let mut turns = delays.turns.into_iter();
+            for (g, due) in s.groups.iter_mut().zip(delays.groups) {
+                // The user received the last response half a client-side RTT after it passed the tap, or later if it
+                // waited in a queue. The next SYN took as long to reach the tap.
+                g.think = g.think.saturating_sub(client.rtt.max(wait(due)));
                 for c in &mut g.connections {
+                    let dues = turns.next().unwrap_or_default();
                     let server = &seen(&server_paths, &of_servers, c.server);
                     let [client, server] = [line(client, &c.wire, 0), line(server, &c.wire, 1)];
-                    correct(&mut c.exchange, &client, &server);
+                    correct(&mut c.exchange, &dues, &client, &server);
                     for wait in &mut c.waits {
                         wait.pause = wait.pause.saturating_sub(client.rtt);
                     }
@@ -100,7 +105,10 @@ impl Learner {
             duration: Dur::from_nanos(duration),
             parameters: self.options.parameters,
             totals: self.totals,
-            load: self.bins.finish(self.now),
+            load: Load {
+                filled: self.counts.filled,
+                ..self.bins.finish(self.now)
+            },
             classes,
             client_paths,
             server_paths,

@@ -19,7 +19,7 @@ use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::together::Together;
 use crate::udp::{Around, Flow as UdpFlow};
-use crate::users::Users;
+use crate::users::{Delays, Users};
 
 mod close;
 
@@ -47,7 +47,7 @@ pub struct Learner {
     turn: u8,
     pub(crate) hosts: Hosts,
     pub(crate) users: Users,
-    pub(crate) thinner: Thinner,
+    pub(crate) thinner: Thinner<Delays>,
     pub(crate) bins: Bins,
     pub(crate) passing: Passing,
     /// Bytes that pass, and that arrive beyond the tap, by direction.
@@ -85,7 +85,7 @@ impl Learner {
             turn: 0,
             hosts,
             users: Users::new(p.group_timeout, p.session_timeout, budget),
-            thinner: Thinner::new(budget, 0),
+            thinner: Thinner::with_notes(budget, 0),
             bins: Bins::new(),
             passing: Passing::default(),
             together: Default::default(),
@@ -235,7 +235,8 @@ impl Learner {
         if self.turn.is_multiple_of(4) {
             self.sweep();
             let thinner = &mut self.thinner;
-            self.users.tick(self.now, &mut |s| thinner.push(s));
+            self.users
+                .tick(self.now, &mut |s, d| thinner.push_with(s, d));
         }
     }
 
@@ -372,8 +373,12 @@ impl Learner {
             };
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
-        self.hosts
-            .delivered(hosts[from], observed.delivered, self.now);
+        if let Some(place) = place
+            && let Some(due) = observed.answered(from)
+        {
+            self.users.answered(place, due);
+        }
+        self.hosts.delivered(hosts[from], observed.delivered, self.now);
         if !self.options.apart {
             let [own, other] = [hosts[from], hosts[1 - from]];
             let way = usize::from(!left);
@@ -575,7 +580,7 @@ impl Learner {
         let thinner = &mut self.thinner;
         let place = self
             .users
-            .begin(client, class, self.now, &mut |s| thinner.push(s));
+            .begin(client, class, self.now, &mut |s, d| thinner.push_with(s, d));
         if self.options.apart {
             let serial = self.users.serial(place);
             let hosts = self.table.get(slot).hosts;

@@ -87,6 +87,7 @@ impl Bins {
         Load {
             bin: Dur::from_nanos(per * self.width),
             bytes: Direction::BOTH.map(coarse),
+            filled: [false; 2],
             lsd_bin: Dur::from_nanos(self.width),
             lsd: Direction::BOTH.map(lsd),
         }

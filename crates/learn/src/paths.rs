@@ -191,6 +191,11 @@ impl Paths {
             counts.untold[usize::from(right)] = beyond.untold();
             beyond
         });
+        counts.filled = [0, 1].map(|way| {
+            // From those on the left of the tap, and to those on its right; and the other way round.
+            let lines = [beyond[0].lines[way], beyond[1].lines[1 - way]];
+            lines.iter().flatten().any(|l| l.shared && l.filled)
+        });
         let [left, other] = &mut beyond;
         (left.full, other.full) = (left.full(other), other.full(left));
         counts.queues = beyond.each_ref().map(|side| side.queue.mean());

@@ -363,13 +363,18 @@ impl Tracked {
             {
                 self.stamps.sample(from, sample, at);
                 self.latest[from][1] = Some(sample);
+                self.chunks.answered(!down, sample, at);
                 observed.rtt.get_or_insert((from, false, sample));
             }
             if let Some((took, weight)) = self.halves[to].timer.take()
                 && took <= LONGEST_RTT
             {
                 self.latest[from][1] = Some(took);
+                self.chunks.answered(!down, took, at);
                 observed.bulk = Some((took, weight));
+            }
+            if by.pure && self.halves[to].settled() {
+                self.chunks.settled(!down, at);
             }
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are inferred from ACKs.
@@ -409,7 +414,11 @@ impl Tracked {
         let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);
         match half.segment(at, ip_len, h, &around, &mut observed) {
             Seen::Nothing => {}
-            Seen::Again => self.chunks.late(down, 0, at),
+            Seen::Again => {
+                self.chunks.late(down, 0, at);
+                // The client waits for what it lacks.
+                observed.active |= down && !self.halves[from].settled();
+            }
             Seen::Filled(bytes) => {
                 self.chunks.late(down, bytes, at);
                 self.moved(from, bytes, &mut observed);
@@ -457,6 +466,7 @@ impl Tracked {
                 // With data in it, the client's own time until it wrote them is part of the delay.
                 if self.syn_acks == 1 && h.payload == 0 && at - t <= LONGEST_RTT {
                     self.rtt[1] = Some(at - t);
+                    self.chunks.answered(true, at - t, at);
                     observed.rtt = Some((0, true, at - t));
                 }
             }
@@ -509,6 +519,7 @@ impl Tracked {
                     && at - syn <= LONGEST_RTT
                 {
                     self.rtt[0] = Some(at - syn);
+                    self.chunks.answered(false, at - syn, at);
                     observed.rtt = Some((1, true, at - syn));
                 }
             } else if !self.handshake {

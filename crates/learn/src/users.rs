@@ -13,6 +13,7 @@
 use swell_base::Dur;
 use swell_traffic::{Connection, Exchange, Group, Session};
 
+use crate::chunks::{Dues, micros};
 use crate::index::Index;
 
 pub(crate) use periods::Talk;
@@ -47,9 +48,21 @@ struct Pending {
     closed: bool,
 }
 
+/// Delays in the pauses of a session, which are not the user's: how long after the last data before each a user would be
+/// heard that answers at once. In microseconds; 0 if unknown, and empty if all are.
+#[derive(Debug, Default)]
+pub(crate) struct Delays {
+    /// Before each group.
+    pub(crate) groups: Vec<u32>,
+    /// By connection, in their order: those of its turns.
+    pub(crate) turns: Vec<Vec<Dues>>,
+}
+
 #[derive(Debug)]
 struct PendingGroup {
     think: u64,
+    /// How long an answer took before it, nanoseconds; 0 if unknown.
+    due: u64,
     connections: Vec<PendingConnection>,
 }
 
@@ -69,6 +82,8 @@ struct User {
     /// Serial number of the user's current group.
     group_serial: u32,
     last_activity: u64,
+    /// How long the latest answer took on a connection of the group, nanoseconds; 0 if unknown.
+    due: u64,
     key: (u32, u8),
     idle: bool,
 }
@@ -134,7 +149,7 @@ impl Users {
         client: u32,
         class: u8,
         at: u64,
-        done: &mut impl FnMut(Session),
+        done: &mut impl FnMut(Session, Delays),
     ) -> ConnectionIndex {
         let key = (client, class);
         let user = match self.index.get(&key) {
@@ -144,6 +159,7 @@ impl Users {
                     session: u32::MAX,
                     group_serial: 0,
                     last_activity: at,
+                    due: 0,
                     key,
                     idle: false,
                 };
@@ -172,14 +188,17 @@ impl Users {
             self.cut += u64::from(full && silence <= self.session_timeout);
             self.close(state.session, done);
             state.session = self.open(class, client, at);
+            state.due = 0;
             state.group_serial = state.group_serial.wrapping_add(1);
         } else if silence > self.group_timeout {
             if let Some(s) = self.pending(state.session) {
                 s.groups.push(PendingGroup {
                     think: silence,
+                    due: state.due,
                     connections: Vec::new(),
                 });
             }
+            state.due = 0;
             state.group_serial = state.group_serial.wrapping_add(1);
         }
         state.last_activity = state.last_activity.max(at);
@@ -224,9 +243,17 @@ impl Users {
         }
     }
 
+    /// The client has answered on the connection at `place` after so many nanoseconds.
+    #[inline]
+    pub(crate) fn answered(&mut self, place: ConnectionIndex, due: u64) {
+        if self.current(place) {
+            self.users[place.user as usize].due = due;
+        }
+    }
+
     /// Notes when something was under way on the connection at `place`, which is about to end.
     pub(crate) fn talked(&mut self, place: ConnectionIndex, talk: Talk) {
-        let items = talk.spans.len();
+        let items = talk.items();
         let Some(s) = self.pending(place.session) else {
             return;
         };
@@ -243,7 +270,7 @@ impl Users {
         place: ConnectionIndex,
         connection: Option<Connection>,
         last: u64,
-        done: &mut impl FnMut(Session),
+        done: &mut impl FnMut(Session, Delays),
     ) {
         let Some(s) = self.pending(place.session) else {
             return;
@@ -269,7 +296,7 @@ impl Users {
     /// Checks the next user, round-robin. Ends the session if the user has been silent for longer than the
     /// session time-out and has no open connection.
     #[inline]
-    pub(crate) fn tick(&mut self, now: u64, done: &mut impl FnMut(Session)) {
+    pub(crate) fn tick(&mut self, now: u64, done: &mut impl FnMut(Session, Delays)) {
         if self.users.is_empty() {
             return;
         }
@@ -292,7 +319,7 @@ impl Users {
     }
 
     /// Ends all sessions.
-    pub(crate) fn finish(&mut self, done: &mut impl FnMut(Session)) {
+    pub(crate) fn finish(&mut self, done: &mut impl FnMut(Session, Delays)) {
         for i in 0..self.sessions.len() as u32 {
             if let Some(s) = self.pending(i) {
                 s.open = 0;
@@ -314,6 +341,7 @@ impl Users {
             start,
             groups: vec![PendingGroup {
                 think: 0,
+                due: 0,
                 connections: Vec::new(),
             }],
             open: 0,
@@ -332,7 +360,7 @@ impl Users {
         }
     }
 
-    fn close(&mut self, session: u32, done: &mut impl FnMut(Session)) {
+    fn close(&mut self, session: u32, done: &mut impl FnMut(Session, Delays)) {
         if let Some(s) = self.pending(session) {
             s.closed = true;
             if s.open == 0 {
@@ -341,7 +369,7 @@ impl Users {
         }
     }
 
-    fn emit(&mut self, session: u32, done: &mut impl FnMut(Session)) {
+    fn emit(&mut self, session: u32, done: &mut impl FnMut(Session, Delays)) {
         let Some(p) = self
             .sessions
             .get_mut(session as usize)
@@ -356,11 +384,13 @@ impl Users {
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
         let mut ended = 0;
         let mut talks: Vec<Talk> = Vec::new();
-        let mut push = |connections, pause: &mut Dur| {
+        let mut delays = Delays::default();
+        let mut push = |connections, pause: &mut Dur, due: u64| {
             let mut pause = std::mem::take(pause);
             if groups.is_empty() {
                 start += std::mem::take(&mut pause);
             }
+            delays.groups.push(micros(due));
             groups.push(Group {
                 think: pause,
                 connections,
@@ -370,20 +400,22 @@ impl Users {
             think += Dur::from_nanos(g.think);
             let mut lead = Dur::ZERO;
             let mut before = None;
-            // The last activity of the group so far.
+            // The last activity of the group so far, and how long an answer took then.
             let mut last = 0;
+            let (mut due, mut answer) = (g.due, 0);
             let mut connections: Vec<Connection> = Vec::with_capacity(g.connections.len());
             for slot in g.connections {
                 lead += Dur::from_nanos(slot.start - before.unwrap_or(slot.start));
                 before = Some(slot.start);
-                self.items -= slot.talk.spans.len();
+                self.items -= slot.talk.items();
                 let Some(mut c) = slot.ended else {
                     continue;
                 };
                 self.items -= c.items();
                 let waits = !matches!(c.exchange, Exchange::Datagrams(_));
                 if waits && !connections.is_empty() && slot.start > last {
-                    push(std::mem::take(&mut connections), &mut think);
+                    push(std::mem::take(&mut connections), &mut think, due);
+                    due = answer;
                     think = Dur::from_nanos(slot.start - last);
                     lead = Dur::ZERO;
                 }
@@ -394,17 +426,19 @@ impl Users {
                 } else {
                     c.gap = lead;
                 }
-                last = last.max(slot.last);
+                if slot.last >= last {
+                    (last, answer) = (slot.last, slot.talk.due);
+                }
                 ended = ended.max(last);
-                talks.push(Talk {
-                    leads: connections.is_empty(),
-                    ..slot.talk
-                });
+                let mut talk = slot.talk;
+                talk.leads = connections.is_empty();
+                delays.turns.push(std::mem::take(&mut talk.dues));
+                talks.push(talk);
                 connections.push(c);
             }
             match connections.is_empty() {
                 true => think += lead,
-                false => push(connections, &mut think),
+                false => push(connections, &mut think, due),
             }
         }
         let all = groups.iter_mut().flat_map(|g| &mut g.connections);
@@ -420,7 +454,7 @@ impl Users {
             c.overlap = None;
         }
         if !groups.is_empty() {
-            done(Session {
+            let session = Session {
                 class: u32::from(p.class),
                 start,
                 weight: 1.0,
@@ -428,7 +462,8 @@ impl Users {
                 outside: false,
                 lasted: Some(Dur::from_nanos(ended).saturating_sub(start)),
                 groups,
-            });
+            };
+            done(session, delays);
         }
     }
 }

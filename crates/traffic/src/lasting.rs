@@ -26,6 +26,10 @@ const HIGH: f64 = 0.9;
 /// These windows, seconds: longer than most queues.
 const WINDOW: f64 = 1.0;
 
+/// Mean load of a line that was full at times, as a part of its high rate, from which on waiting for the line is what makes
+/// sessions longer.
+const LOADED: f64 = 0.5;
+
 /// A session that took at least half of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
@@ -34,14 +38,20 @@ pub(crate) struct Stay {
     recording: Dur,
     /// Its estimated course over the recorded link.
     tapped: Dur,
+    /// Whether waiting for the recorded link made it longer.
+    waited: bool,
 }
 
 impl Stay {
     /// Time from its beginning to that of the next copy, if its estimated course is `course`. On the recorded link that
     /// is the duration of the recording, even where something unknown made it slower there than its estimated course.
-    /// Elsewhere the ratio of the estimates tells.
+    /// Elsewhere the ratio of the estimates tells. Where the recorded link was full at times, it is known what made the
+    /// session slower: the queue. A session waits in that of a run by itself, and then for nothing else.
     pub fn cycle(&self, course: Dur) -> Dur {
         let own = course + self.rest;
+        if self.waited {
+            return own;
+        }
         let then = self.tapped + self.rest;
         own.max(self.recording.scale(own.as_secs_f64() / then.as_secs_f64()))
     }
@@ -71,9 +81,10 @@ pub(crate) fn stays(model: &Model, think: f64, rtt: Dur) -> Vec<Option<Stay>> {
         Some(Stay {
             rest: rest.max(recording / LEAST_REST),
             recording,
+            waited: s.lasted.is_some() && tapped.as_ref().is_some_and(|t| t.1),
             tapped: match (&tapped, s.lasted) {
                 // Think times of zero cannot be undone.
-                (Some(tapped), Some(_)) if think > 0.0 => {
+                (Some((tapped, _)), Some(_)) if think > 0.0 => {
                     let long = course(s, &Network { rtt, ..*tapped });
                     course(s, tapped).max(long).min(took)
                 }
@@ -84,9 +95,10 @@ pub(crate) fn stays(model: &Model, think: f64, rtt: Dur) -> Vec<Option<Stay>> {
     model.sessions.iter().zip(&all).map(one).collect()
 }
 
-/// What the recorded link left to one of the users who stayed, as in [`Network::met`]. Its busiest moment is taken for its
-/// rate, unless it was full all the time: then its mean is. `None` without a record of its load.
-fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<Network> {
+/// What the recorded link left to one of the users who stayed, as in [`Network::met`], and whether sessions waited for it.
+/// Its busiest moment is taken for its rate, unless it was full all the time: then its mean is. `None` without a record of
+/// its load.
+fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<(Network, bool)> {
     let bin = model.load.bin.as_secs_f64();
     if bin <= 0.0 {
         return None;
@@ -105,9 +117,15 @@ fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<Network> {
         let sum = bins.iter().map(|&bytes| bytes as f64).sum::<f64>();
         let mean = bps(sum, bin * bins.len().max(1) as f64);
         let most = bps(bins.iter().copied().max().unwrap_or(0) as f64, bin);
-        [mean, if mean >= FULL * high { mean } else { most }]
+        let loaded = mean >= LOADED * high;
+        (
+            [mean, if mean >= FULL * high { mean } else { most }],
+            loaded,
+        )
     };
-    let [up, down] = model.load.bytes.each_ref().map(of);
+    let [(up, up_loaded), (down, down_loaded)] = model.load.bytes.each_ref().map(of);
+    let filled = model.load.filled;
+    let waited = filled[0] && up_loaded || filled[1] && down_loaded;
     let most = [up[1], down[1]];
     let stays = |i: usize| stayed.get(i).is_some_and(Option::is_some);
     let own = model.rates_of(|i, _| f64::from(u8::from(stays(i))));
@@ -120,7 +138,7 @@ fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<Network> {
         let one = own[d] / transfers[d].max(1.0);
         (mean - one).max(0.0)
     });
-    (most != [0.0; 2]).then(|| Network::shared(Dur::ZERO, most, offered))
+    (most != [0.0; 2]).then(|| (Network::shared(Dur::ZERO, most, offered), waited))
 }
 
 /// How many transfers of a session share the link at a time, left to right and right to left: those of its connections that

@@ -160,6 +160,9 @@ pub struct Load {
     pub bin: Dur,
     /// Bytes per bin, left to right and right to left.
     pub bytes: [Vec<u64>; 2],
+    /// Whether a line that hosts share was full at times, left to right and right to left. Its queue then made sessions
+    /// longer.
+    pub filled: [bool; 2],
     /// Bin width of octave 0 of the log-scale diagrams.
     pub lsd_bin: Dur,
     /// log2 of the wavelet energy of bytes per bin by octave (octave 1 first), per direction.

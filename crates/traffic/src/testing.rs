@@ -338,6 +338,7 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                     load: Load {
                         bin: Dur::from_millis(100),
                         bytes: [0, 1].map(|i| load.0.iter().map(|b| b[i]).collect()),
+                        filled: [t[0] % 2 == 0, t[1] % 2 == 0],
                         lsd_bin: Dur::from_millis(1),
                         lsd: [load.1.clone(), load.1],
                     },

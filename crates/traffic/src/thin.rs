@@ -29,9 +29,11 @@ const BASE: f64 = 4_000.0;
 /// 1940), to restore the distributions of connections, and of bytes, by connection size. Then they are
 /// calibrated (Deville & Särndal, JASA 87, 1992), to restore the sums of sessions, connections and bytes
 /// of either direction.
+///
+/// `N` is what goes with a session, and not into the model.
 #[derive(Debug)]
-pub struct Thinner {
-    strata: Vec<Stratum>,
+pub struct Thinner<N = ()> {
+    strata: Vec<Stratum<N>>,
     budget: usize,
     items: usize,
     seen: u64,
@@ -41,9 +43,9 @@ pub struct Thinner {
 }
 
 /// The sessions of one class.
-#[derive(Debug, Default)]
-struct Stratum {
-    heap: BinaryHeap<Held>,
+#[derive(Debug)]
+struct Stratum<N> {
+    heap: BinaryHeap<Held<N>>,
     items: usize,
     threshold: f64,
     offered_items: f64,
@@ -53,14 +55,28 @@ struct Stratum {
     sizes: Sizes,
 }
 
+impl<N> Default for Stratum<N> {
+    fn default() -> Stratum<N> {
+        Stratum {
+            heap: BinaryHeap::new(),
+            items: 0,
+            threshold: 0.0,
+            offered_items: 0.0,
+            offered: [0.0; FACTS],
+            sizes: Sizes::default(),
+        }
+    }
+}
+
 #[derive(Debug)]
-struct Held {
+struct Held<N> {
     priority: f64,
     /// Order of arrival, which breaks ties.
     order: u64,
     measure: f64,
     items: usize,
     session: Session,
+    note: N,
 }
 
 /// Number of calibrated quantities.
@@ -81,6 +97,24 @@ const FARTHEST: f64 = 5.0;
 impl Thinner {
     /// Keeps at most `budget` items; `seed` selects the sample.
     pub fn new(budget: usize, seed: u64) -> Thinner {
+        Thinner::with_notes(budget, seed)
+    }
+
+    /// Offers a session. A session of weight 2 counts as two sessions.
+    pub fn push(&mut self, session: Session) {
+        self.push_with(session, ());
+    }
+
+    /// The sample with its weights, in the order offered; and the cost, if sessions were dropped.
+    pub fn finish(self) -> (Vec<Session>, Option<Thinning>) {
+        let (sessions, _, thinning) = self.finish_with();
+        (sessions, thinning)
+    }
+}
+
+impl<N> Thinner<N> {
+    /// The same as [`Thinner::new`], with notes to the sessions.
+    pub fn with_notes(budget: usize, seed: u64) -> Thinner<N> {
         Thinner {
             strata: Vec::new(),
             budget,
@@ -91,8 +125,8 @@ impl Thinner {
         }
     }
 
-    /// Offers a session. A session of weight 2 counts as two sessions.
-    pub fn push(&mut self, mut session: Session) {
+    /// Offers a session and what goes with it.
+    pub fn push_with(&mut self, mut session: Session, note: N) {
         session.weight = session.weight.min(MOST_WEIGHT);
         let facts = facts(&session);
         let items = session.items();
@@ -116,6 +150,7 @@ impl Thinner {
             measure,
             items,
             session,
+            note,
         });
         self.seen += 1;
         self.items += items;
@@ -128,8 +163,8 @@ impl Thinner {
 
     /// Drops the session of lowest priority in the class that most exceeds its share. `None` if each class has only one
     /// left, which it keeps.
-    fn drop_one(&mut self) -> Option<Held> {
-        let over = |s: &Stratum| s.items as f64 / s.offered_items.max(1.0).sqrt();
+    fn drop_one(&mut self) -> Option<Held<N>> {
+        let over = |s: &Stratum<N>| s.items as f64 / s.offered_items.max(1.0).sqrt();
         let full = self.strata.iter_mut().filter(|s| s.heap.len() > 1);
         let fullest = full.max_by(|a, b| over(a).total_cmp(&over(b)))?;
         let gone = fullest.heap.pop()?;
@@ -179,10 +214,10 @@ impl Thinner {
         self.strata.iter().map(|s| s.heap.len()).sum()
     }
 
-    /// The sample with its weights, in the order offered; and the cost, if sessions were dropped.
-    pub fn finish(self) -> (Vec<Session>, Option<Thinning>) {
+    /// The sample with its weights, in the order offered; what goes with each; and the cost, if sessions were dropped.
+    pub fn finish_with(self) -> (Vec<Session>, Vec<N>, Option<Thinning>) {
         let kept = self.held() as u64;
-        let mut held: Vec<Held> = Vec::with_capacity(kept as usize);
+        let mut held: Vec<Held<N>> = Vec::with_capacity(kept as usize);
         for stratum in self.strata {
             let threshold = stratum.threshold;
             let mut own = stratum.heap.into_vec();
@@ -197,7 +232,8 @@ impl Thinner {
             held.append(&mut own);
         }
         held.sort_unstable_by_key(|h| h.order);
-        let mut sessions: Vec<Session> = held.into_iter().map(|h| h.session).collect();
+        let (mut sessions, notes): (Vec<Session>, Vec<N>) =
+            held.into_iter().map(|h| (h.session, h.note)).unzip();
         for session in &mut sessions {
             session.weight = session.weight.min(MOST_WEIGHT);
         }
@@ -212,7 +248,7 @@ impl Thinner {
                 w1_bytes: bytes,
             }
         });
-        (sessions, thinning)
+        (sessions, notes, thinning)
     }
 }
 
@@ -223,7 +259,7 @@ const STEP: f64 = 2.0;
 
 /// Adjusts the weights of a sample to the sizes of all sessions offered, alternating between the number of
 /// connections by size and their bytes.
-fn rake(held: &mut [Held], offered: &Sizes) {
+fn rake<N>(held: &mut [Held<N>], offered: &Sizes) {
     let own: Vec<[Vec<(usize, f64)>; 2]> = held
         .iter()
         .map(|h| {
@@ -260,7 +296,7 @@ fn rake(held: &mut [Held], offered: &Sizes) {
 }
 
 /// Adjusts the weights of a sample so that its facts sum to those of all sessions offered.
-fn calibrate(held: &mut [Held], offered: &[f64; FACTS]) {
+fn calibrate<N>(held: &mut [Held<N>], offered: &[f64; FACTS]) {
     let base: Vec<f64> = held.iter().map(|h| h.session.weight).collect();
     let facts: Vec<[f64; FACTS]> = held.iter().map(|h| facts(&h.session)).collect();
     // As many facts as can be met without changing a weight too much; bytes take precedence over counts.
@@ -423,25 +459,25 @@ impl Model {
 }
 
 // The heap's maximum is dropped first: the lowest priority, and the latest among equals.
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> Ordering {
+impl<N> Ord for Held<N> {
+    fn cmp(&self, other: &Held<N>) -> Ordering {
         other
             .priority
             .total_cmp(&self.priority)
             .then(self.order.cmp(&other.order))
     }
 }
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+impl<N> PartialOrd for Held<N> {
+    fn partial_cmp(&self, other: &Held<N>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl<N> PartialEq for Held<N> {
+    fn eq(&self, other: &Held<N>) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Held {}
+impl<N> Eq for Held<N> {}
 
 #[cfg(test)]
 mod tests;

@@ -123,6 +123,7 @@ const SESSION: u64 = 0;
 const GROUP: u64 = 1 << 56;
 const OPEN: u64 = 2 << 56;
 const SCRIPT: u64 = 3 << 56;
+const HELD: u64 = 4 << 56;
 const KIND: u64 = 0xff << 56;
 
 impl Structural {
@@ -230,6 +231,7 @@ impl Structural {
             SESSION => self.begin_session(now, actions),
             GROUP => self.await_connection(index, now, actions),
             OPEN => self.open(index, now, actions),
+            HELD => self.give_up(index, now, actions),
             _ => {
                 let what = (token >> 48) as u8;
                 let waits = self
@@ -257,9 +259,8 @@ impl Structural {
                 // The first connection of a group waits for the group before.
                 match part.opening().filter(|_| visit.next > 0) {
                     Some(wait) if wait.page > 0 => {
-                        if let Some(due) =
-                            self.wait(v, (wait.page, wait.pause), Waiting::Opening, now)
-                        {
+                        let who = (Waiting::Opening, now);
+                        if let Some(due) = self.wait(v, wait, gap, who, actions) {
                             actions.push(Action::Timer(due, OPEN | u64::from(v)));
                         }
                         self.release(v, now, actions);
@@ -396,10 +397,10 @@ impl Structural {
                     let token = SCRIPT | u64::from(what) << 48 | u64::from(conn.0);
                     actions.push(Action::Timer(pause, token));
                 }
-                Step::Await(page, pause) => {
+                Step::Await(wait, recorded) => {
                     let visit = self.flows.get(conn.0).map(|own| own.visit);
-                    let due =
-                        visit.and_then(|v| self.wait(v, (page, pause), Waiting::Turn(conn), now));
+                    let who = (Waiting::Turn(conn), now);
+                    let due = visit.and_then(|v| self.wait(v, wait, recorded, who, actions));
                     match due {
                         Some(due) => actions.push(next_turn(conn, due)),
                         None => self.busy(conn, false),

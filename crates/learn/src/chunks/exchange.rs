@@ -8,6 +8,19 @@ use super::{Begins, Chunk, Chunks};
 /// Shorter pauses between the handshake and the first request are caused by the host's scheduling.
 const OPENING_PAUSE: Dur = Dur::from_millis(1);
 
+/// How long an answer takes to pass the tap that the server or the client gives at once, microseconds: for the pauses of a
+/// turn. 0 if unknown.
+pub(crate) type Dues = [u32; 2];
+
+/// Such a delay from nanoseconds.
+pub(crate) fn micros(due: u64) -> u32 {
+    u32::try_from(due / 1_000).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn wait(micros: u32) -> Dur {
+    Dur::from_micros(u64::from(micros))
+}
+
 /// When a turn with a request was under way, at the tap, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
@@ -28,8 +41,16 @@ impl Chunks {
             };
             return (exchange, Default::default());
         }
-        let turns = Exchange::Sequential(self.turns(opened));
+        let turns = Exchange::Sequential(self.turns(opened).0);
         (turns, [self.writes(false), self.writes(true)])
+    }
+
+    /// The delays in the pauses of the turns, if any is known.
+    pub(crate) fn dues(&self, opened: u64) -> Vec<Dues> {
+        match self.concurrent || self.list.iter().all(|c| c.due == 0) {
+            true => Vec::new(),
+            false => self.turns(opened).1,
+        }
     }
 
     /// The units of one direction of a concurrent exchange. Each write is a unit, because each may wait
@@ -50,7 +71,10 @@ impl Chunks {
 
     /// When something was under way: from the first byte of each request to the last byte of its answer. The first
     /// begins with the connection, at `start`. Empty where both ends sent at once.
-    pub(crate) fn spans(&self, start: u64, opened: u64) -> Vec<Span> {
+    ///
+    /// The client learns of that later by the RTT, and later still if data wait in a queue. As all of a session are compared
+    /// by the RTT, the rest counts as part of the answer. `rtt`: to the client, nanoseconds; 0 if unknown.
+    pub(crate) fn spans(&self, start: u64, opened: u64, rtt: u64) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         if self.concurrent {
             return spans;
@@ -86,18 +110,25 @@ impl Chunks {
                 turns += 1;
             }
             if let Some(span) = spans.last_mut().filter(|_| !unasked) {
-                span.last = span.last.max(c.last);
+                let queued = match c.down && rtt > 0 {
+                    true => c.due.saturating_sub(rtt),
+                    false => 0,
+                };
+                span.last = span.last.max(c.last + queued);
             }
             last = (c.last, Some(c.down));
         }
         spans
     }
 
-    fn turns(&self, opened: u64) -> Vec<Turn> {
+    fn turns(&self, opened: u64) -> (Vec<Turn>, Vec<Dues>) {
         let mut turns: Vec<Turn> = Vec::new();
+        let mut dues: Vec<Dues> = Vec::new();
         // End time and direction of the previous chunk.
         let mut last = (opened, None);
+        let mut before = 0;
         for c in &self.list {
+            let due = std::mem::replace(&mut before, micros(c.due));
             let pause = Dur::from_nanos(c.first.saturating_sub(last.0));
             match (c.down, last.1) {
                 // More of the same unit.
@@ -117,6 +148,9 @@ impl Chunks {
                         turn.server_think = pause;
                         turn.response = c.bytes;
                     }
+                    if let Some(own) = dues.last_mut() {
+                        own[0] = due;
+                    }
                 }
                 // The server sends another unit, or speaks first.
                 (true, _) => turns.push(Turn {
@@ -127,6 +161,9 @@ impl Chunks {
                 (false, before) => {
                     if let Some(turn) = turns.last_mut() {
                         turn.client_think = pause;
+                        if let Some(own) = dues.last_mut() {
+                            own[1] = due;
+                        }
                     } else if before.is_none() && pause >= OPENING_PAUSE {
                         // The client connected, then waited before its first request.
                         turns.push(Turn {
@@ -141,8 +178,9 @@ impl Chunks {
                 }
             }
             last = (c.last, Some(c.down));
+            dues.resize(turns.len(), [0; 2]);
         }
-        turns
+        (turns, dues)
     }
 
     /// Where writes of one direction begin inside the units of turns.
@@ -234,7 +272,9 @@ impl Line {
 /// the last segment of the request. A request follows the response after one client-side RTT plus the
 /// user's think time. The transmission time of these segments on the host's access link is subtracted,
 /// too. A pause inside one direction needs no correction, because both ends of it took the same path.
-pub(crate) fn correct(exchange: &mut Exchange, client: &Line, server: &Line) {
+///
+/// Both are longer while packets wait in queues. `dues` tells by how much, where the trace does.
+pub(crate) fn correct(exchange: &mut Exchange, dues: &[Dues], client: &Line, server: &Line) {
     let turns = match exchange {
         Exchange::Sequential(turns) => turns,
         Exchange::Concurrent { up, down } => {
@@ -257,11 +297,12 @@ pub(crate) fn correct(exchange: &mut Exchange, client: &Line, server: &Line) {
     for i in 0..turns.len() {
         let next_request = turns.get(i + 1).map_or(0, |t| t.request);
         let t = &mut turns[i];
+        let [to_server, to_client] = dues.get(i).copied().unwrap_or_default().map(wait);
         if t.response > 0 && (t.request > 0 || i == 0) {
-            t.server_think -= server.turnaround(t.request, t.response);
+            t.server_think -= server.turnaround(t.request, t.response).max(to_server);
         }
         if t.response > 0 && next_request > 0 {
-            t.client_think -= client.turnaround(t.response, next_request);
+            t.client_think -= client.turnaround(t.response, next_request).max(to_client);
         }
     }
 }

@@ -41,7 +41,7 @@ fn requests_and_responses_with_their_pauses() {
     push(&mut c, false, 200, 1_080 * MS, true);
     push(&mut c, true, 10, 1_150 * MS, true);
     let mut e = c.exchange(0).0;
-    correct(&mut e, &line(10), &line(50));
+    correct(&mut e, &[], &line(10), &line(50));
     let turn = |request, server, response, client| Turn {
         request,
         server_think: ms(server),
@@ -52,6 +52,43 @@ fn requests_and_responses_with_their_pauses() {
         e,
         Exchange::Sequential(vec![turn(100, 10, 1_500, 1_000), turn(200, 20, 10, 0)])
     );
+}
+
+/// While packets wait in a queue, an answer comes later by that, too. It does not count where it was long ago, or where a quick
+/// answer shows that there is no queue any more.
+#[test]
+fn waits_in_queues_are_no_pauses() {
+    let thinks = |answers: &[(bool, u64, u64)], settled: Option<u64>| {
+        let mut c = Chunks::default();
+        for &(down, rtt, at) in answers.iter().filter(|a| a.2 < 1_000) {
+            c.answered(down, rtt * MS, at * MS);
+        }
+        push(&mut c, false, 100, 1_000 * MS, true);
+        push(&mut c, true, 1_000, 1_400 * MS, true);
+        push(&mut c, true, 500, 1_500 * MS, false);
+        for &(down, rtt, at) in answers.iter().filter(|a| a.2 > 1_400) {
+            c.answered(down, rtt * MS, at * MS);
+        }
+        if let Some(at) = settled {
+            c.settled(true, at * MS);
+        }
+        push(&mut c, false, 200, 2_500 * MS, true);
+        let mut e = c.exchange(0).0;
+        correct(&mut e, &c.dues(0), &line(10), &line(50));
+        let Exchange::Sequential(turns) = e else {
+            unreachable!()
+        };
+        [turns[0].server_think, turns[0].client_think].map(|t| t.as_nanos() / MS)
+    };
+    assert_eq!(thinks(&[], None), [350, 990]);
+    // The server's path is known from the handshake, the client's from the answer to its data.
+    let recent = [(false, 300, 900), (true, 700, 1_600)];
+    assert_eq!(thinks(&recent, None), [100, 300]);
+    assert_eq!(thinks(&[(false, 300, 400)], None), [350, 990]);
+    // Shorter than the path: another way to know the same.
+    assert_eq!(thinks(&[(false, 40, 900)], None), [350, 990]);
+    // All data are acknowledged 200 ms after the last.
+    assert_eq!(thinks(&recent, Some(1_700)), [100, 800]);
 }
 
 #[test]
@@ -110,7 +147,7 @@ fn silence_splits_units_unless_data_is_under_way() {
     push(&mut c, true, 100, 600 * MS, true);
     push(&mut c, true, 100, 1_300 * MS, false);
     let mut e = c.exchange(0).0;
-    correct(&mut e, &line(10), &line(50));
+    correct(&mut e, &[], &line(10), &line(50));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
     };
@@ -206,7 +243,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
     };
     assert_eq!(e, chains([0, 90, 50, 50]));
     // Only units that answer something include a round trip to the host.
-    correct(&mut e, &line(4), &line(30));
+    correct(&mut e, &[], &line(4), &line(30));
     assert_eq!(e, chains([0, 86, 50, 20]));
 }
 
@@ -327,7 +364,7 @@ fn what_segments_take_on_the_hosts_line_is_no_thought() {
         gets: 1_448,
         headers: 52,
     };
-    correct(&mut e, &line(5), &server);
+    correct(&mut e, &[], &line(5), &server);
     // 500 + 52 bytes to the server, 1448 + 52 back.
     let Exchange::Sequential(turns) = e else {
         panic!("not in turn");

@@ -80,9 +80,12 @@ impl Learner {
             State::Tcp(t) => {
                 last = t.last_active();
                 self.granted -= t.chunks.granted();
+                let rtt = t.rtt[1].unwrap_or(0);
                 own = Talk {
-                    spans: t.chunks.spans(t.start, t.ready()),
-                    rtt: t.rtt[1].unwrap_or(0),
+                    spans: t.chunks.spans(t.start, t.ready(), rtt),
+                    dues: t.chunks.dues(t.ready()),
+                    due: t.chunks.due(),
+                    rtt,
                     opens: !t.left_censored(),
                     leads: false,
                 };
@@ -149,9 +152,10 @@ impl Learner {
         if let Some(place) = place {
             self.users.talked(place, own);
             let thinner = &mut self.thinner;
-            self.users.end(place, connection, last, &mut |session| {
-                thinner.push(session)
-            });
+            self.users
+                .end(place, connection, last, &mut |session, delays| {
+                    thinner.push_with(session, delays)
+                });
         }
     }
 

@@ -77,6 +77,7 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
         load: Load {
             bin: public.load.bin,
             bytes: Default::default(),
+            filled: [false; 2],
             lsd_bin: public.load.lsd_bin,
             lsd: Default::default(),
         },

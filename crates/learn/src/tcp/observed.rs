@@ -28,5 +28,13 @@ pub(crate) struct Observed {
     pub(crate) sending: Option<u64>,
 }
 
+impl Observed {
+    /// How long an answer of the client has taken that this packet is, nanoseconds. `from`: its sender.
+    pub(crate) fn answered(&self, from: usize) -> Option<u64> {
+        let rtt = self.rtt.map(|rtt| rtt.2);
+        rtt.or(self.bulk.map(|bulk| bulk.0)).filter(|_| from == 0)
+    }
+}
+
 /// A copy of the previous segment within this time is an artefact of the capture (both ports of a mirror).
 pub(crate) const DUPLICATE: u64 = 500_000;

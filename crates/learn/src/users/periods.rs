@@ -10,19 +10,30 @@
 use swell_base::Dur;
 use swell_traffic::Wait;
 
-use crate::chunks::Span;
+use crate::chunks::{Dues, Span};
 
 /// When something was under way on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     /// In order; the first begins with the connection and is of turn 0.
     pub(crate) spans: Vec<Span>,
+    /// The delays in the pauses of its turns.
+    pub(crate) dues: Vec<Dues>,
+    /// How long an answer of its client took at its end, nanoseconds; 0: unknown.
+    pub(crate) due: u64,
     /// RTT between the tap and the client, nanoseconds; 0: unknown.
     pub(crate) rtt: u64,
     /// Whether its beginning was seen.
     pub(crate) opens: bool,
     /// Whether it is the first of its group, which begins when the group does.
     pub(crate) leads: bool,
+}
+
+impl Talk {
+    /// What it takes in memory, as items of the model.
+    pub(crate) fn items(&self) -> usize {
+        self.spans.len() + self.dues.len()
+    }
 }
 
 /// A request sooner after the connection's own answer follows that.

@@ -99,23 +99,23 @@ fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
         let t = &talks[i];
         match (step, places[i]) {
             (Step::Begin, _) => {
-                places[i] = Some(users.begin(t.client, t.class, at, &mut |s| done.push(s)));
+                places[i] = Some(users.begin(t.client, t.class, at, &mut |s, _| done.push(s)));
             }
             (Step::Data, Some(place)) => {
                 users.active(place, at);
             }
             (Step::End, Some(place)) => {
-                users.end(place, (!t.dropped).then(|| kept(i)), at, &mut |s| {
+                users.end(place, (!t.dropped).then(|| kept(i)), at, &mut |s, _| {
                     done.push(s)
                 });
             }
             _ => unreachable!("a connection begins first"),
         }
         if ticks {
-            users.tick(at, &mut |s| done.push(s));
+            users.tick(at, &mut |s, _| done.push(s));
         }
     }
-    users.finish(&mut |s| done.push(s));
+    users.finish(&mut |s, _| done.push(s));
     (done, users)
 }
 
@@ -252,11 +252,11 @@ fn sessions_are_cut_where_they_are_too_long() {
         let mut users = users(items);
         let mut done = Vec::new();
         for i in 0..2 * most + 1 {
-            let place = users.begin(1, 0, i as u64, &mut |s| done.push(s));
-            users.end(place, Some(kept(i)), i as u64, &mut |s| done.push(s));
+            let place = users.begin(1, 0, i as u64, &mut |s, _| done.push(s));
+            users.end(place, Some(kept(i)), i as u64, &mut |s, _| done.push(s));
         }
         assert_eq!(users.cut, 2);
-        users.finish(&mut |s| done.push(s));
+        users.finish(&mut |s, _| done.push(s));
         let sizes: Vec<usize> = done.iter().map(|s| s.connections().count()).collect();
         assert_eq!(sizes, [most, most, 1], "{items} items");
     }
@@ -268,8 +268,8 @@ fn a_session_that_ends_by_itself_is_not_cut() {
     for (silence, cut) in [(SESSION, 1), (SESSION + 1, 0)] {
         let mut users = users(0);
         for at in [0; LEAST_HELD].into_iter().chain([silence]) {
-            let place = users.begin(1, 0, at, &mut |_| {});
-            users.end(place, Some(kept(0)), at, &mut |_| {});
+            let place = users.begin(1, 0, at, &mut |_, _| {});
+            users.end(place, Some(kept(0)), at, &mut |_, _| {});
         }
         assert_eq!(users.cut, cut, "{silence}");
     }
@@ -282,16 +282,16 @@ fn the_silent_make_room() {
     let mut done = 0;
     // One user per time unit, each checked now and then: at most 300 are within the time-out.
     for i in 0..20_000u64 {
-        let place = users.begin(i as u32, 0, i, &mut |_| done += 1);
-        users.end(place, Some(kept(0)), i, &mut |_| done += 1);
+        let place = users.begin(i as u32, 0, i, &mut |_, _| done += 1);
+        users.end(place, Some(kept(0)), i, &mut |_, _| done += 1);
         for _ in 0..4 {
-            users.tick(i, &mut |_| done += 1);
+            users.tick(i, &mut |_, _| done += 1);
         }
     }
     assert!(users.users.len() < 600, "{} users", users.users.len());
     assert!(users.sessions.len() < 600, "{} held", users.sessions.len());
     assert!(done > 19_000, "{done}");
-    users.finish(&mut |_| done += 1);
+    users.finish(&mut |_, _| done += 1);
     assert_eq!(done, 20_000);
 }
 
@@ -301,20 +301,20 @@ fn the_silent_make_room() {
 fn an_open_connection_keeps_its_session() {
     let mut users = users(0);
     let mut done = Vec::new();
-    let first = users.begin(7, 0, 0, &mut |s| done.push(s));
-    users.tick(5_000, &mut |s| done.push(s));
+    let first = users.begin(7, 0, 0, &mut |s, _| done.push(s));
+    users.tick(5_000, &mut |s, _| done.push(s));
     assert!(users.current(first));
     // The next session of the same user begins; the first waits for its end.
-    let second = users.begin(7, 0, 5_000, &mut |s| done.push(s));
+    let second = users.begin(7, 0, 5_000, &mut |s, _| done.push(s));
     assert!(!users.current(first) && users.current(second));
     assert_eq!((users.serial(first), users.serial(second)), (1, 2));
     users.measured(first, 9);
     assert!(done.is_empty());
-    users.end(first, Some(kept(1)), 5_000, &mut |s| done.push(s));
+    users.end(first, Some(kept(1)), 5_000, &mut |s, _| done.push(s));
     assert_eq!(done.len(), 1);
     assert_eq!((done[0].client, done[0].start), (9, Dur::ZERO));
-    users.end(second, Some(kept(2)), 5_000, &mut |s| done.push(s));
+    users.end(second, Some(kept(2)), 5_000, &mut |s, _| done.push(s));
     assert_eq!(done.len(), 1, "the user may go on");
-    users.finish(&mut |s| done.push(s));
+    users.finish(&mut |s, _| done.push(s));
     assert_eq!((done.len(), done[1].client), (2, 7));
 }

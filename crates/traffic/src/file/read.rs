@@ -89,6 +89,8 @@ struct FileTotals {
 struct FileLoad {
     bin: Micros,
     bytes: [Vec<u64>; 2],
+    #[serde(default)]
+    filled: [bool; 2],
     lsd_bin: Micros,
     lsd: [Vec<f64>; 2],
 }
@@ -239,6 +241,7 @@ impl File {
             load: Load {
                 bin: self.load.bin.0,
                 bytes: self.load.bytes,
+                filled: self.load.filled,
                 lsd_bin: self.load.lsd_bin.0,
                 lsd: self.load.lsd,
             },

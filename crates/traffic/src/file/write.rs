@@ -57,9 +57,13 @@ fn model(out: &mut String, m: &Model) -> std::fmt::Result {
         t.unmodelled_bytes
     )?;
     let l = &m.load;
+    let filled = match l.filled {
+        [false, false] => String::new(),
+        filled => format!("\"filled\":{},", json(&filled)),
+    };
     writeln!(
         out,
-        "\"load\":{{\"bin\":{},\"bytes\":{},\"lsd_bin\":{},\"lsd\":{}}},",
+        "\"load\":{{\"bin\":{},\"bytes\":{},{filled}\"lsd_bin\":{},\"lsd\":{}}},",
         micros(l.bin),
         json(&l.bytes),
         micros(l.lsd_bin),

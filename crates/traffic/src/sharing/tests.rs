@@ -73,6 +73,30 @@ fn a_full_link_is_full_of_transfers() {
     }
 }
 
+/// Where sessions waited for a recorded link that was full at times, nothing unknown made them slow: they come again once they
+/// are over. Otherwise they come as often as in the recording.
+#[test]
+fn what_waited_for_a_full_link_waits_for_nothing_else() {
+    let mut s = session(0, Dur::ZERO, 200_000);
+    s.lasted = Some(Dur::from_secs(100));
+    let mut m = model(Dur::from_secs(100), vec![s]);
+    m.load.bin = Dur::from_millis(100);
+    let course = Dur::from_secs(30);
+    let cycle = |m: &Model| stays(m, 1.0, Dur::ZERO)[0].unwrap().cycle(course);
+    // Two thirds of its high rate, and a third.
+    for (busy, filled, waits) in [(2, true, true), (2, false, false), (1, true, false)] {
+        let bytes = |i: usize| if i / 10 % 3 < busy { 100_000 } else { 0 };
+        m.load.bytes = [vec![0; 1_000], (0..1_000).map(bytes).collect()];
+        m.load.filled = [false, filled];
+        let own = Dur::from_millis(30_100);
+        assert_eq!(cycle(&m) == own, waits, "{busy} {filled}: {:?}", cycle(&m));
+        assert!(cycle(&m) >= own);
+        // That of the other direction does not count.
+        m.load.filled = [filled, false];
+        assert!(cycle(&m) > own, "{busy} {filled}");
+    }
+}
+
 /// How long the recorded link was is not in the model. Over one of the same length, which is long, a copy takes as long as in
 /// the recording.
 #[test]

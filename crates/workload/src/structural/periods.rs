@@ -1,10 +1,19 @@
 //! Connections of one user that wait for each other: the busy periods of a session.
+//!
+//! A wait ends when nothing is under way. But what is under way may take for ever: on a path that is down, or where the
+//! trace only seemed to show that one waits for the other. So nothing waits longer than [`Structural::bound`].
 
 use swell_base::{Dur, Time};
+use swell_traffic::Wait;
 
 use super::script::NEXT_TURN;
-use super::{OPEN, SCRIPT, Structural};
+use super::{HELD, OPEN, SCRIPT, Structural};
 use crate::{Action, Conn};
+
+/// Nothing waits longer than this, or than this many times as long as in the trace. Programs give up, and users do something
+/// else.
+const LONGEST: Dur = Dur::from_secs(60);
+const TIMES: f64 = 10.0;
 
 /// The busy periods of a session in progress, and what waits for the next.
 #[derive(Debug, Default)]
@@ -13,8 +22,8 @@ pub(super) struct Periods {
     busy: u32,
     /// The latest period, and when it began.
     latest: (u32, Time),
-    /// What waits for later ones: period, pause since its beginning, who.
-    waiting: Vec<(u32, Dur, Waiting)>,
+    /// What waits for later ones.
+    waiting: Vec<Held>,
     /// Whether a period has released the opening of a connection that is not open yet; it counts as under way.
     opening: bool,
 }
@@ -30,6 +39,15 @@ impl Periods {
             self.busy = self.busy.saturating_add(1);
         }
     }
+}
+
+/// Who waits for a period, the pause since its beginning, and how long at most.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    page: u32,
+    pause: Dur,
+    who: Waiting,
+    until: Time,
 }
 
 /// What waits.
@@ -50,14 +68,22 @@ pub(super) fn next_turn(conn: Conn, pause: Dur) -> Action {
 }
 
 impl Structural {
-    /// Waits for a period. If it has begun, returns the rest of the pause instead.
+    /// How long something waits at most that paused for `recorded` in the trace.
+    fn bound(recorded: Dur) -> Dur {
+        LONGEST.max(recorded.scale(TIMES))
+    }
+
+    /// Waits for a period. If it has begun, returns the rest of the pause instead. `recorded`: the pause in the trace, the
+    /// wait included.
     pub(super) fn wait(
         &mut self,
         v: u32,
-        (page, pause): (u32, Dur),
-        who: Waiting,
-        now: Time,
+        wait: Wait,
+        recorded: Dur,
+        (who, now): (Waiting, Time),
+        actions: &mut Vec<Action>,
     ) -> Option<Dur> {
+        let Wait { page, pause, .. } = wait;
         // The session may be over while connections go on. They then wait for themselves.
         let Some(visit) = self.visits.get_mut(v) else {
             return Some(pause);
@@ -69,7 +95,14 @@ impl Structural {
             }
             return Some((began + pause).since(now));
         }
-        visit.periods.waiting.push((page, pause, who));
+        let most = Self::bound(recorded.max(pause));
+        visit.periods.waiting.push(Held {
+            page,
+            pause,
+            who,
+            until: now + most,
+        });
+        actions.push(Action::Timer(most, HELD | u64::from(v)));
         None
     }
 
@@ -109,7 +142,7 @@ impl Structural {
     pub(super) fn leave(&mut self, v: u32, conn: Conn) {
         if let Some(visit) = self.visits.get_mut(v) {
             let waiting = &mut visit.periods.waiting;
-            waiting.retain(|w| w.2 != Waiting::Turn(conn));
+            waiting.retain(|w| w.who != Waiting::Turn(conn));
         }
     }
 
@@ -122,17 +155,38 @@ impl Structural {
         if periods.busy > 0 {
             return;
         }
-        let Some(page) = periods.waiting.iter().map(|w| w.0).min() else {
+        let Some(page) = periods.waiting.iter().map(|w| w.page).min() else {
             return;
         };
         periods.latest = (page, now);
-        let (due, later) = (periods.waiting.drain(..)).partition(|w| w.0 == page);
+        let (due, later) = (periods.waiting.drain(..)).partition(|w| w.page == page);
         periods.waiting = later;
-        let due: Vec<(u32, Dur, Waiting)> = due;
-        if due.iter().any(|w| w.2 == Waiting::Opening) {
-            periods.await_opening();
+        self.go_on(v, due, actions);
+    }
+
+    /// Who has waited too long goes on, whatever is under way.
+    pub(super) fn give_up(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
+        let Some(visit) = self.visits.get_mut(v) else {
+            return;
+        };
+        let periods = &mut visit.periods;
+        let (due, later): (Vec<Held>, Vec<Held>) =
+            (periods.waiting.drain(..)).partition(|w| w.until <= now);
+        periods.waiting = later;
+        let at_once = due.into_iter().map(|w| Held {
+            pause: Dur::ZERO,
+            ..w
+        });
+        self.go_on(v, at_once.collect(), actions);
+    }
+
+    fn go_on(&mut self, v: u32, due: Vec<Held>, actions: &mut Vec<Action>) {
+        if due.iter().any(|w| w.who == Waiting::Opening)
+            && let Some(visit) = self.visits.get_mut(v)
+        {
+            visit.periods.await_opening();
         }
-        for (_, pause, who) in due {
+        for Held { pause, who, .. } in due {
             match who {
                 Waiting::Opening => actions.push(Action::Timer(pause, OPEN | u64::from(v))),
                 Waiting::Turn(conn) => {

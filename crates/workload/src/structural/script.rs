@@ -67,8 +67,8 @@ pub(super) enum Step {
     Datagram(End, u32),
     /// Call [`Script::timer`] with this token after this long.
     Wait(Dur, u8),
-    /// Call [`Script::timer`] for the next turn this long after the start of the busy period of this number.
-    Await(u32, Dur),
+    /// Call [`Script::timer`] for the next turn when its busy period has begun. The time is the pause in the trace.
+    Await(Wait, Dur),
     Finished,
 }
 
@@ -367,7 +367,7 @@ impl Script {
     /// The client pauses before the next turn, for itself or until nothing is under way on other connections.
     fn pause_client(&self, think: Dur, steps: &mut Vec<Step>) {
         steps.push(match self.source.part().wait(self.next[0] + 1) {
-            Some(wait) => Step::Await(wait.page, wait.pause),
+            Some(wait) => Step::Await(wait, think),
             None => Step::Wait(think, NEXT_TURN),
         });
     }

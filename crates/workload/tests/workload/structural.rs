@@ -8,7 +8,7 @@ use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,
     Schedule, Session, Start, Totals, Turn, Unit, Wait, Wire, Write,
 };
-use swell_workload::{Action, End, FlowRecord, Record, Structural, Workload as _};
+use swell_workload::{Action, Conn, End, Event, FlowRecord, Record, Structural, Workload as _};
 
 const MS: Dur = Dur::from_millis(1);
 pub(crate) const DELAY: Dur = Dur::from_millis(10);
@@ -233,7 +233,7 @@ fn one_group(connections: Vec<Connection>) -> Vec<Group> {
 
 #[test]
 fn connections_of_a_user_wait_for_each_other() {
-    for longer in [0, 2_000] {
+    for longer in [0, 2_000, 59_000] {
         let (flows, log) = play(one_group(kept(longer)));
         assert_eq!(flows.len(), 3);
         // The first answers are there at 1040, and at 1040 + `longer`. The pauses count from the later. The third
@@ -245,6 +245,66 @@ fn connections_of_a_user_wait_for_each_other() {
             .collect();
         assert_eq!(asked, [quiet + 500, quiet + 510, quiet + 530 + 25]);
     }
+}
+
+/// An answer that does not come for minutes holds up the others for a minute, and not for ever.
+#[test]
+fn nothing_waits_for_ever() {
+    for longer in [70_000, 10_000_000] {
+        let (_, log) = play(one_group(kept(longer)));
+        let asked: Vec<u64> = (sends(&log).iter())
+            .filter(|s| [200, 300].contains(&s.1) && s.0 < 70_000)
+            .map(|s| s.0)
+            .collect();
+        // The connection that is to be opened has waited since 1000, the next request since 1040.
+        assert_eq!(asked, [61_020, 61_040], "{longer}");
+    }
+}
+
+/// A user who paused for long in the trace may wait for longer.
+#[test]
+fn the_longest_wait_is_relative_to_that_of_the_trace() {
+    let mut connections = kept(200_000);
+    connections.truncate(2);
+    let Exchange::Sequential(turns) = &mut connections[0].exchange else {
+        unreachable!()
+    };
+    turns[0].client_think = MS * 25_000;
+    let (_, log) = play(one_group(connections));
+    let asked: Vec<u64> = (sends(&log).iter())
+        .filter(|s| s.1 == 200)
+        .map(|s| s.0)
+        .collect();
+    assert_eq!(asked, [201_540, 201_550]);
+}
+
+/// Where what others wait for is reset, they go on.
+#[test]
+fn a_connection_that_fails_holds_up_nobody() {
+    let schedule = Schedule {
+        starts: vec![Start {
+            at: Time::ZERO,
+            session: 0,
+            copy: 0,
+        }],
+        ..Schedule::default()
+    };
+    let mut connections = kept(10_000_000);
+    connections.truncate(2);
+    let machine = Structural::new(Arc::new(model(one_group(connections))), &schedule);
+    let mut net = Ideal::new(machine, DELAY);
+    net.run(Dur::from_secs(5));
+    let mut actions = Vec::new();
+    let at = Time::ZERO + Dur::from_secs(5);
+    let reset = Event::Reset(Conn(1), End::Client);
+    net.workload.handle(at, reset, &mut actions);
+    let pauses: Vec<Dur> = (actions.iter())
+        .filter_map(|a| match a {
+            Action::Timer(pause, _) => Some(*pause),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(pauses, [MS * 500]);
 }
 
 /// What waits at the end of the last group is played, too.

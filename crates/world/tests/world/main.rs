@@ -9,6 +9,7 @@ mod parking_lot;
 mod paths;
 mod phases;
 mod ports;
+mod properties;
 mod reaped;
 mod sessions;
 mod shared_links;

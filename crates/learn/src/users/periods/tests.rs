@@ -27,6 +27,7 @@ fn talk(times: &[(u64, u64)], leads: bool) -> Talk {
         rtt: 10 * MS,
         opens: true,
         leads,
+        ..Talk::default()
     }
 }
 
