@@ -51,6 +51,7 @@ fn study() -> Study {
                     points: vec![point(1.0), point(2.0), point(3.0)],
                     measured: true,
                 }],
+                bars: Vec::new(),
                 heatmap: None,
             }],
             ..Section::default()
