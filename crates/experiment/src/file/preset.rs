@@ -69,10 +69,9 @@ impl Preset {
     /// Whether its links form a chain in their order, so that all of them are a path.
     pub(super) fn is_chain(&self) -> bool {
         match self {
-            Preset::ParkingLot { .. }
-            | Preset::Residential
-            | Preset::Cable
-            | Preset::Campus => true,
+            Preset::ParkingLot { .. } | Preset::Residential | Preset::Cable | Preset::Campus => {
+                true
+            }
             Preset::LeafSpine { .. } => false,
         }
     }
@@ -80,10 +79,9 @@ impl Preset {
     /// Default one-way delay of its hosts' access paths, if it is not that of other networks. Servers in a rack are as near to their switch as it is to others.
     pub(super) fn access_delay(&self) -> Option<Dur> {
         match self {
-            Preset::ParkingLot { .. }
-            | Preset::Residential
-            | Preset::Cable
-            | Preset::Campus => None,
+            Preset::ParkingLot { .. } | Preset::Residential | Preset::Cable | Preset::Campus => {
+                None
+            }
             Preset::LeafSpine { .. } => Some(WITHIN),
         }
     }

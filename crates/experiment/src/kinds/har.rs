@@ -443,5 +443,9 @@ mod tests {
             assert!(all.len() >= 10, "{name}");
             assert!(all.iter().skip(1).all(|o| o.parent.is_some()), "{name}");
         }
+        let document = BUNDLED.into_iter().find(|page| page.0 == "document");
+        let document = objects(document.expect("it is there").1).expect("a page");
+        let sizes: Vec<u64> = document.iter().map(|o| o.size).collect();
+        assert_eq!(sizes, [100_000]);
     }
 }

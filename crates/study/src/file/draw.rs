@@ -162,7 +162,10 @@ fn grouped(figure: &Figure, lines: &[Line]) -> Result<(), Wrong> {
     let mut all = lines.iter().flat_map(|l| &l.points);
     match all.find(|(x, _)| groups > 0 && !is_group(*x)) {
         Some((x, _)) => {
-            let why = format!("{x} is none of the groups, which are numbered 0 to {}", groups - 1);
+            let why = format!(
+                "{x} is none of the groups, which are numbered 0 to {}",
+                groups - 1
+            );
             Err(("x", Trouble::Wrong(why)))
         }
         None => Ok(()),

@@ -60,7 +60,12 @@ mod tests {
             assert_eq!(off.holds(at), inside, "{at}");
         }
         assert!([0.0, 1e9].iter().all(|at| Part::default().holds(*at)));
-        for (period, from, to) in [(0.0, 0.0, 1.0), (9.0, 5.0, 5.0), (9.0, 5.0, 10.0), (9.0, -1.0, 2.0)] {
+        for (period, from, to) in [
+            (0.0, 0.0, 1.0),
+            (9.0, 5.0, 5.0),
+            (9.0, 5.0, 10.0),
+            (9.0, -1.0, 2.0),
+        ] {
             assert!(Part::new(period, from, to).is_err(), "{period} {from} {to}");
         }
     }
