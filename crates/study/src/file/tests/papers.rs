@@ -220,7 +220,7 @@ fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
 /// A household as measured by Nychis and Licata. Numbers that end in `_off` are without background.
 fn nychis(row: &Row, measure: &str) -> f64 {
     let cable = row.column == "cable";
-    let upload = cable && ["ic", "ib", "bt"].contains(&row.line.as_str());
+    let upload = cable && ["ic", "ib", "bt", "ordinary"].contains(&row.line.as_str());
     let (buffer, homes) = (row.axes[0], row.axes[1]);
     match measure {
         "p50" if upload => 3.0 * buffer / 64.0,
