@@ -40,6 +40,8 @@ __all__ = [
     "Background",
     "Better",
     "Bytes",
+    "CablePreset",
+    "CampusPreset",
     "CbrBackground",
     "CbrForeground",
     "Change",
@@ -309,7 +311,7 @@ PieDelay: TypeAlias = Literal[
 packet that was dequeued last; zero if the queue is empty. `departure-rate`: Little's law: backlog
 over departure rate. The rate is measured over 16 KiB at a time and averaged with weight 1/8."""
 
-PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | Preset'
+PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "cable", "campus", "leaf-spine"] | Preset'
 """Either the name of a network, or a table with its `kind` and what else differs."""
 
 Protocol: TypeAlias = Literal[
@@ -385,6 +387,7 @@ ns-2 of 1999 and 2000: one-way Reno without handshake, window of 20 packets, tic
 
 Tool: TypeAlias = Literal[
     "pathload",
+    "pathload-paper",
     "pathchirp",
     "spruce",
     "igi",
@@ -392,12 +395,13 @@ Tool: TypeAlias = Literal[
     "packet-pair",
 ]
 """How the available bandwidth, or the capacity, is estimated. `pathload`: Streams whose delay rises or
-does not (Jain and Dovrolis, ToN 11(4), 2003). `pathchirp`: Chirps, of packets that come ever faster
-(Ribeiro et al., PAM 2003). `spruce`: Pairs at Poisson times, as far apart as the capacity lets them
-leave (Strauss et al., IMC 2003). `igi`: Trains with the gap at which it stays what it was, and how
-gaps grow (Hu and Steenkiste, JSAC 21(6), 2003). `ptr`: The same trains, and the rate at which they
-leave. `packet-pair`: Pairs back to back: the median of what they leave with. What it estimates is
-the capacity (Keshav, SIGCOMM 1991)."""
+does not (Jain and Dovrolis, ToN 11(4), 2003), by the tests and thresholds of the released tool,
+version 1.3. `pathload-paper`: The same by the tests and thresholds of the paper. `pathchirp`:
+Chirps, of packets that come ever faster (Ribeiro et al., PAM 2003). `spruce`: Pairs at Poisson
+times, as far apart as the capacity lets them leave (Strauss et al., IMC 2003). `igi`: Trains with
+the gap at which it stays what it was, and how gaps grow (Hu and Steenkiste, JSAC 21(6), 2003).
+`ptr`: The same trains, and the rate at which they leave. `packet-pair`: Pairs back to back: the
+median of what they leave with. What it estimates is the capacity (Keshav, SIGCOMM 1991)."""
 
 Transport: TypeAlias = Literal[
     "udp",
@@ -1193,7 +1197,7 @@ class PageBackground(Table):
 
     page: str | None = None
     """A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`,
-    `app`. Default: article."""
+    `app`, `document`. Default: article."""
 
     path: Sequence[str] | None = None
     """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
@@ -2054,7 +2058,7 @@ class PageForeground(Table):
 
     page: str | None = None
     """A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`,
-    `app`. Default: article."""
+    `app`, `document`. Default: article."""
 
     path: Sequence[str] | None = None
     """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
@@ -2377,6 +2381,26 @@ class ResidentialPreset(Table):
     under `[network]` are those of `access`."""
 
     kind: Literal["residential"] = "residential"
+    """Which kind; it decides what other keys there are."""
+
+
+@dataclass(kw_only=True)
+class CablePreset(Table):
+    """Homes on cable modems that share a segment, as in 2006: `access` (384 kbit/s up and 6 Mbit/s
+    down, 5ms, 64 KiB of queue) and `segment` (10 Mbit/s up and 38 Mbit/s down, 1ms, 100ms of
+    queue). Keys of a link under `[network]` are those of `access`. Other homes have a path over
+    `segment` alone, and an `access` rate of their own."""
+
+    kind: Literal["cable"] = "cable"
+    """Which kind; it decides what other keys there are."""
+
+
+@dataclass(kw_only=True)
+class CampusPreset(Table):
+    """A host on a campus: `access` (100 Mbit/s and 5ms). Keys of a link under `[network]` are those of
+    `access`."""
+
+    kind: Literal["campus"] = "campus"
     """Which kind; it decides what other keys there are."""
 
 
@@ -2895,6 +2919,8 @@ Loss: TypeAlias = (
 Preset: TypeAlias = (
     ParkingLotPreset
     | ResidentialPreset
+    | CablePreset
+    | CampusPreset
     | LeafSpinePreset
 )
 """A network of several links. The resolved file shows them as `[[links]]`."""

@@ -4,7 +4,7 @@ use minijinja::context;
 use swell_base::Severity;
 use swell_study::{Finding, Ledger, Picture, Study, Unit, Verdict};
 
-use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
+use crate::chart::{Axis, Bar, BarChart, BarGroup, Canvas, Curve, Shape, XyChart};
 use crate::human::significant;
 use crate::page;
 use crate::parts::{Cell, Figure, Part, Section, Table};
@@ -92,6 +92,7 @@ pub fn study_html(study: &Study) -> String {
 pub fn study_svg(picture: &Picture, canvas: &Canvas) -> String {
     match &picture.heatmap {
         Some(map) => heat::chart(picture, map).svg(canvas),
+        None if !picture.bars.is_empty() => bars(picture).svg(canvas),
         None => chart(picture).svg(canvas),
     }
 }
@@ -106,6 +107,7 @@ pub fn study_height(picture: &Picture, canvas: &Canvas) -> Option<f64> {
 pub fn study_vega(picture: &Picture) -> serde_json::Value {
     match &picture.heatmap {
         Some(map) => heat::chart(picture, map).vega(),
+        None if !picture.bars.is_empty() => bars(picture).vega(),
         None => chart(picture).vega(),
     }
 }
@@ -309,6 +311,40 @@ fn chart(picture: &Picture) -> XyChart {
     }
 }
 
+/// A picture of grouped bars from zero, with intervals.
+fn bars(picture: &Picture) -> BarChart {
+    let lines = || picture.lines.iter().filter(|l| l.measured);
+    let bar = |line: &swell_study::Line, group: usize| {
+        let point = line.points.iter().find(|p| p.0 == group as f64);
+        point.map_or_else(
+            || Bar::of(f64::NAN),
+            |(_, e)| match e.interval {
+                Some([lo, hi]) => Bar {
+                    lo,
+                    hi,
+                    ..Bar::of(e.value)
+                },
+                None => Bar::of(e.value),
+            },
+        )
+    };
+    let groups = picture.bars.iter().enumerate().map(|(i, name)| BarGroup {
+        name: name.clone(),
+        bars: lines().map(|line| bar(line, i)).collect(),
+    });
+    BarChart {
+        title: picture.title.clone(),
+        description: picture.caption.clone(),
+        y_title: capital(&picture.y.title),
+        quantity: quantity(picture.y.unit),
+        reference: 0.0,
+        at_least: (0.0, 0.0),
+        stacked: false,
+        series: lines().map(|l| (l.name.clone(), l.slot)).collect(),
+        groups: groups.collect(),
+    }
+}
+
 /// Whether the picture has several measured lines of a single point each. Then there is no line to follow, and names
 /// stand beside the points.
 fn named(picture: &Picture) -> bool {
@@ -334,7 +370,10 @@ fn numbers(picture: &Picture) -> Table {
     xs.sort_by(f64::total_cmp);
     xs.dedup();
     for x in xs {
-        let mut row = vec![Cell::text(significant(x, 3))];
+        let group = picture.bars.get(x as usize);
+        let mut row = vec![Cell::text(
+            group.map_or_else(|| significant(x, 3), Clone::clone),
+        )];
         row.extend(measured.iter().map(|line| {
             let point = line.points.iter().find(|p| p.0 == x);
             point.map_or_else(

@@ -32,7 +32,7 @@ pub const ALL: &[Bundled] = &[
     bundled!("filler": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
     bundled!("harpoon": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("hops": "study.toml", "experiment.toml", "claims.toml"),
-    bundled!("residential": "study.toml", "experiment.toml", "claims.toml"),
+    bundled!("residential": "study.toml", "experiment.toml", "segment.toml", "claims.toml"),
     bundled!("router": "study.toml", "experiment.toml", "agents.toml", "claims.toml"),
     bundled!("sensitivity": "study.toml", "experiment.toml", "claims.toml"),
 ];

@@ -10,7 +10,8 @@
 //! The files of this module form layers, and import from their own layer and those below it. From the bottom up:
 //!
 //! 1. the files and their parts: `units`, `places`, `heat::keys`, [`format`], [`bench`], `error`, `texts`, `origin`;
-//! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
+//! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `part`, `traffic`, `records`,
+//!    `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
 //! 5. runs: `points`, `cells`, `wanted`, and `late` for runs on real hosts;
@@ -38,6 +39,7 @@ mod late;
 mod lists;
 mod names;
 mod origin;
+mod part;
 mod places;
 mod points;
 mod read;

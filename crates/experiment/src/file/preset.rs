@@ -21,6 +21,12 @@ pub enum Preset {
     /// 100 Mbit/s down, 8ms, fq-codel up) and `core` (1 Gbit/s, 10ms). Keys of a link under `[network]` are those of
     /// `access`.
     Residential,
+    /// Homes on cable modems that share a segment, as in 2006: `access` (384 kbit/s up and 6 Mbit/s down, 5ms, 64 KiB of
+    /// queue) and `segment` (10 Mbit/s up and 38 Mbit/s down, 1ms, 100ms of queue). Keys of a link under `[network]` are
+    /// those of `access`. Other homes have a path over `segment` alone, and an `access` rate of their own.
+    Cable,
+    /// A host on a campus: `access` (100 Mbit/s and 5ms). Keys of a link under `[network]` are those of `access`.
+    Campus,
     /// Racks of a data centre, by path: one link `leafL-spineS` from each leaf up to each spine. A path from the first
     /// to the second rack is `["leaf1-spine1", "leaf2-spine1 reversed"]`. Keys of a link under `[network]` are those of
     /// every link. Default: 10 Gbit/s and 5us each, queues of 150 kB.
@@ -54,6 +60,8 @@ impl Preset {
         match self {
             Preset::ParkingLot { links } => u64::from(*links),
             Preset::Residential => 3,
+            Preset::Cable => 2,
+            Preset::Campus => 1,
             Preset::LeafSpine { leaves, spines } => u64::from(*leaves) * u64::from(*spines),
         }
     }
@@ -61,7 +69,9 @@ impl Preset {
     /// Whether its links form a chain in their order, so that all of them are a path.
     pub(super) fn is_chain(&self) -> bool {
         match self {
-            Preset::ParkingLot { .. } | Preset::Residential => true,
+            Preset::ParkingLot { .. } | Preset::Residential | Preset::Cable | Preset::Campus => {
+                true
+            }
             Preset::LeafSpine { .. } => false,
         }
     }
@@ -69,7 +79,9 @@ impl Preset {
     /// Default one-way delay of its hosts' access paths, if it is not that of other networks. Servers in a rack are as near to their switch as it is to others.
     pub(super) fn access_delay(&self) -> Option<Dur> {
         match self {
-            Preset::ParkingLot { .. } | Preset::Residential => None,
+            Preset::ParkingLot { .. } | Preset::Residential | Preset::Cable | Preset::Campus => {
+                None
+            }
             Preset::LeafSpine { .. } => Some(WITHIN),
         }
     }

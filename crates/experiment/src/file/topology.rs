@@ -35,6 +35,26 @@ impl Preset {
                     ..plain(10_000_000_000, WITHIN)
                 },
             ),
+            Preset::Campus => all(
+                vec!["access".to_owned()],
+                plain(100_000_000, Dur::from_millis(5)),
+            ),
+            Preset::Cable => {
+                let access = LinkKeys {
+                    queue: Some(QueueLimit::Bytes(Bytes(65_536))),
+                    ..uneven(384_000, 6_000_000, Dur::from_millis(5))
+                };
+                let segment = LinkKeys {
+                    queue: Some(QueueLimit::Time(Dur::from_millis(100))),
+                    ..uneven(10_000_000, 38_000_000, Dur::from_millis(1))
+                };
+                [("access", keys.or(access)), ("segment", segment)]
+                    .map(|(name, own)| NamedLink {
+                        name: name.to_owned(),
+                        keys: own,
+                    })
+                    .into()
+            }
             Preset::Residential => {
                 let wifi = LinkKeys {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
@@ -71,6 +91,22 @@ impl Preset {
                     .into()
             }
         }
+    }
+}
+
+/// A link of one rate up and another one down.
+fn uneven(up: u64, down: u64, delay: Dur) -> LinkKeys {
+    let side = |bps| {
+        Some(LinkOverrides {
+            rate: Some(Rate::from_bps(bps)),
+            ..LinkOverrides::default()
+        })
+    };
+    LinkKeys {
+        rate: None,
+        up: side(up),
+        down: side(down),
+        ..plain(0, delay)
     }
 }
 

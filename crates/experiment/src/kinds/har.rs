@@ -7,7 +7,7 @@ use swell_base::Dur;
 use swell_workload::Object;
 
 /// Bundled pages, by name. They are synthetic, based on statistics of usual pages in the HTTP Archive.
-pub(super) const BUNDLED: [(&str, &str); 3] = [
+pub(super) const BUNDLED: [(&str, &str); 4] = [
     (
         "article",
         include_str!("../../../../experiments/pages/article.har"),
@@ -17,6 +17,10 @@ pub(super) const BUNDLED: [(&str, &str); 3] = [
         include_str!("../../../../experiments/pages/shop.har"),
     ),
     ("app", include_str!("../../../../experiments/pages/app.har")),
+    (
+        "document",
+        include_str!("../../../../experiments/pages/document.har"),
+    ),
 ];
 
 /// Maximum number of objects of a page.
@@ -431,12 +435,17 @@ mod tests {
 
     #[test]
     fn bundled_pages_are_pages() {
-        for (name, text) in BUNDLED {
+        let of_many = BUNDLED.into_iter().filter(|page| page.0 != "document");
+        for (name, text) in of_many {
             let all = objects(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             let bytes: u64 = all.iter().map(|o| o.size).sum();
             assert!((500_000..5_000_000).contains(&bytes), "{name}: {bytes}");
             assert!(all.len() >= 10, "{name}");
             assert!(all.iter().skip(1).all(|o| o.parent.is_some()), "{name}");
         }
+        let document = BUNDLED.into_iter().find(|page| page.0 == "document");
+        let document = objects(document.expect("it is there").1).expect("a page");
+        let sizes: Vec<u64> = document.iter().map(|o| o.size).collect();
+        assert_eq!(sizes, [100_000]);
     }
 }

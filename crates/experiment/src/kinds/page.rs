@@ -29,7 +29,7 @@ use crate::store::ModelFacts;
 pub struct Page {
     /// The name it goes by in tables and pictures.
     pub name: String,
-    /// A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`, `app`.
+    /// A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`, `app`, `document`.
     #[serde(default = "page")]
     pub page: String,
     /// How connections are used.

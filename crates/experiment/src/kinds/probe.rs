@@ -63,8 +63,11 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// Streams whose delay rises or does not (Jain and Dovrolis, ToN 11(4), 2003).
+    /// Streams whose delay rises or does not (Jain and Dovrolis, ToN 11(4), 2003), by the tests and thresholds of the
+    /// released tool, version 1.3.
     Pathload,
+    /// The same by the tests and thresholds of the paper.
+    PathloadPaper,
     /// Chirps, of packets that come ever faster (Ribeiro et al., PAM 2003).
     Pathchirp,
     /// Pairs at Poisson times, as far apart as the capacity lets them leave (Strauss et al., IMC 2003).
@@ -99,9 +102,12 @@ const OFF: Measure = Measure {
 impl Tool {
     fn target(self) -> Target {
         match self {
-            Tool::Pathload | Tool::Pathchirp | Tool::Spruce | Tool::Igi | Tool::Ptr => {
-                Target::Available
-            }
+            Tool::Pathload
+            | Tool::PathloadPaper
+            | Tool::Pathchirp
+            | Tool::Spruce
+            | Tool::Igi
+            | Tool::Ptr => Target::Available,
             Tool::PacketPair => Target::Capacity,
         }
     }
@@ -110,7 +116,8 @@ impl Tool {
 impl Probe {
     fn estimator(&self, capacity: f64) -> Box<dyn Estimator> {
         match self.tool {
-            Tool::Pathload => Box::new(pathload::Pathload::default()),
+            Tool::Pathload => Box::new(pathload::Pathload::new(pathload::RELEASED)),
+            Tool::PathloadPaper => Box::new(pathload::Pathload::new(pathload::PUBLISHED)),
             Tool::Pathchirp => Box::new(chirp::Pathchirp::new()),
             Tool::Spruce => Box::new(spruce::Spruce::new(capacity)),
             Tool::Igi => Box::new(igi::Trains::new(capacity, true)),
@@ -164,6 +171,7 @@ impl Keys for Probe {
     fn describe(&self, _: Role) -> String {
         let tool = match self.tool {
             Tool::Pathload => "pathload",
+            Tool::PathloadPaper => "pathload as published",
             Tool::Pathchirp => "pathChirp",
             Tool::Spruce => "Spruce",
             Tool::Igi => "IGI",

@@ -51,6 +51,7 @@ fn study() -> Study {
                     points: vec![point(1.0), point(2.0), point(3.0)],
                     measured: true,
                 }],
+                bars: Vec::new(),
                 heatmap: None,
             }],
             ..Section::default()
@@ -123,6 +124,28 @@ fn the_page_says_where_the_reference_agrees_and_where_none_was_asked() {
     };
     let silent = study_html(&study);
     assert!(!silent.contains("What other says") && !silent.contains("other:"));
+}
+
+#[test]
+fn a_picture_of_groups_has_a_bar_for_each_line_in_each() {
+    let mut picture = study().sections[0].pictures[0].clone();
+    picture.bars = vec!["none".into(), "few".into(), "some".into(), "many".into()];
+    picture.lines.push(Line {
+        name: "UDP".into(),
+        slot: 2,
+        points: vec![(1.0, Estimate::exact(-0.1))],
+        measured: true,
+    });
+    let svg = study_svg(&picture, &Canvas::file(700.0, 420.0));
+    // TCP has no number for the first group, and UDP has one for the second only.
+    assert_eq!(svg.matches("class=\"bar\"").count(), 4, "{svg}");
+    for text in ["none", "few", "some", "many", "TCP", "UDP"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text}: {svg}");
+    }
+    let table = numbers(&picture);
+    assert_eq!(table.rows.len(), 3);
+    let vega = study_vega(&picture).to_string();
+    assert!(vega.contains("\"group\":\"many\""), "{vega}");
 }
 
 #[test]

@@ -111,6 +111,13 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
         if figure.curve.is_some() && figure.curve_label.is_empty() {
             return Err(place.problem("curve", "a curve has a curve_label, for the legend"));
         }
+        let lines = figure.lines.as_ref().map_or(0, Vec::len);
+        if !figure.labels.is_empty() && figure.labels.len() != lines {
+            return Err(place.problem("labels", "there are as many labels as lines"));
+        }
+        if !figure.bars.is_empty() {
+            as_bars(&place, figure)?;
+        }
         let needs_x = figure.points.is_empty() && figure.at.is_none();
         if needs_x && figure.x.is_none() && study.axis.is_empty() {
             return Err(place.problem("x", "there is no axis: write x or at"));
@@ -127,6 +134,42 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
         }
     }
     Ok(())
+}
+
+/// Rejects keys that have no effect in a figure of bars.
+fn as_bars(place: &TableLocation, figure: &Figure) -> Result<(), Problems> {
+    let keys = [
+        ("points", !figure.points.is_empty()),
+        ("heatmap", figure.heatmap.is_some()),
+        ("curve", figure.curve.is_some()),
+        ("reference", figure.reference.is_some()),
+        ("x_log", figure.x_log),
+        ("y_log", figure.y_log),
+    ];
+    match keys.iter().find(|(_, there)| *there) {
+        Some((key, _)) => {
+            let why = format!("bars are all that such a figure shows: leave out {key}");
+            Err(place.problem(key, &why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Rejects a bar that belongs to no group.
+fn grouped(figure: &Figure, lines: &[Line]) -> Result<(), Wrong> {
+    let groups = figure.bars.len();
+    let is_group = |x: f64| x >= 0.0 && x.fract() == 0.0 && x < groups as f64;
+    let mut all = lines.iter().flat_map(|l| &l.points);
+    match all.find(|(x, _)| groups > 0 && !is_group(*x)) {
+        Some((x, _)) => {
+            let why = format!(
+                "{x} is none of the groups, which are numbered 0 to {}",
+                groups - 1
+            );
+            Err(("x", Trouble::Wrong(why)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Rejects keys that have no effect in a figure of points, which has its own x.
@@ -197,14 +240,17 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
             Ok::<_, Wrong>(points)
         };
         let curve = Line {
-            name: format!("{name}, {}", figure.curve_label),
+            name: match figure.labels.is_empty() {
+                true => format!("{name}, {}", figure.curve_label),
+                false => figure.curve_label.clone(),
+            },
             // Slots beyond those of all lines: theory and measurement may coincide and must look different.
             slot: 1 + (slot + lines.len().max(columns.len())) % 7,
             points: of(Which::Curve)?,
             measured: false,
         };
         let measured = Line {
-            name,
+            name: figure.labels.get(slot).cloned().unwrap_or(name),
             slot: 1 + slot % 7,
             points: of(Which::Y)?,
             measured: true,
@@ -265,6 +311,9 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
             add(None, curves, drawn);
         }
     }
+    for own in &pictures {
+        grouped(figure, &own.lines)?;
+    }
     Ok(pictures)
 }
 
@@ -300,6 +349,7 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
         x: axis(&figure.x_title, figure.x_unit, figure.x_log),
         y: axis(&figure.y_title, figure.y_unit, figure.y_log),
         lines,
+        bars: figure.bars.clone(),
         heatmap: None,
     }
 }

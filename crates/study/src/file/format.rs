@@ -470,11 +470,17 @@ pub struct Figure {
     /// What the legend adds to a line's name for its curve.
     #[serde(default)]
     pub curve_label: String,
+    /// What the legend calls the lines, instead of their names. Their curves are then called `curve_label`.
+    #[serde(default)]
+    pub labels: Vec<String>,
     /// Instead of `y`: expressions of a run's tables, as measures see them, each a list of [x, y], by what the
     /// legend says, of at most 20 runs for a picture, with their first seed. They are kept as the runs are done; where
     /// `where` asks for numbers of runs, those that are drawn are simulated again.
     #[serde(default)]
     pub points: BTreeMap<String, String>,
+    /// Instead of lines: bars. These are the names below the groups, for 0, 1 and so on as `x`.
+    #[serde(default)]
+    pub bars: Vec<String>,
     /// Instead of lines: a heat map, in which `x` and `y` are the places of a cell.
     #[serde(default)]
     pub heatmap: Option<HeatmapSpec>,

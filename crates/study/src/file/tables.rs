@@ -7,8 +7,9 @@ use swell_base::Direction;
 use swell_experiment::observe::{
     Bin, Flow, Observations, Outcome, Request, RoundTrip, Scale, Synchrony, Wait, WindowGap,
 };
-use swell_stats::{KaplanMeier, Observation};
+use swell_stats::{Ecdf, KaplanMeier, Observation};
 
+use super::part::Part;
 use super::records::Records;
 use super::script;
 use super::values::{self, CDF, Measures, Values};
@@ -85,6 +86,7 @@ impl Tables {
             from: facts.warmup,
             warmup: facts.warmup,
             to: facts.seconds,
+            part: Part::default(),
             end: facts.seconds,
             rate: rate(d),
             delay: facts.delays[d],
@@ -116,6 +118,7 @@ pub(super) struct DirectionView {
     from: f64,
     warmup: f64,
     to: f64,
+    part: Part,
     /// The end of the run.
     end: f64,
     pub rate: f64,
@@ -153,6 +156,7 @@ impl DirectionView {
     /// The bins that begin in [`from`, `to`). Bin times are sums of widths, so a tolerance of 1e-9 s absorbs rounding.
     pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         let inside = |b: &&Bin| b.time >= self.from - 1e-9 && b.time < self.to - 1e-9;
+        let inside = move |b: &&Bin| inside(b) && self.part.holds(b.time + 1e-9);
         self.bins.iter().filter(inside)
     }
 
@@ -162,7 +166,7 @@ impl DirectionView {
 
     /// Whether it is the whole run after the warm-up. Some tables are known of that only.
     fn is_whole(&self) -> bool {
-        self.from == self.warmup && self.to == self.end
+        self.from == self.warmup && self.to == self.end && self.part == Part::default()
     }
 
     fn before(&self, seconds: f64) -> DirectionView {
@@ -175,6 +179,13 @@ impl DirectionView {
     fn after(&self, seconds: f64) -> DirectionView {
         DirectionView {
             from: seconds.max(0.0),
+            ..self.clone()
+        }
+    }
+
+    fn in_period(&self, part: Part) -> DirectionView {
+        DirectionView {
+            part,
             ..self.clone()
         }
     }
@@ -216,7 +227,7 @@ impl DirectionView {
 
     /// Whether something sent in this direction at this time is part of the view.
     fn shows(&self, direction: Direction, at: f64) -> bool {
-        direction == self.direction && at >= self.from && at < self.to
+        direction == self.direction && at >= self.from && at < self.to && self.part.holds(at)
     }
 
     /// The waiting times of both directions, recorded from the end of the warm-up on; otherwise why they are missing.
@@ -233,6 +244,9 @@ impl DirectionView {
     }
 
     pub(super) fn seconds(&self) -> f64 {
+        if self.part != Part::default() {
+            return self.bins().count() as f64 * self.width;
+        }
         let first = self.bins().next();
         first.map_or(0.0, |b| self.to - b.time)
     }
@@ -287,6 +301,9 @@ impl DirectionView {
             .register_fn("before", |d: D, seconds: i64| d.before(seconds as f64))
             .register_fn("after", |d: D, seconds: f64| d.after(seconds))
             .register_fn("after", |d: D, seconds: i64| d.after(seconds as f64))
+            .register_fn("in_period", |d: D, period: f64, from: f64, to: f64| {
+                Part::new(period, from, to).map(|part| d.in_period(part))
+            })
             .register_get("seconds", |d: &mut D| d.seconds())
             .register_get("rate", |d: &mut D| d.rate)
             .register_get("arrived", |d: &mut D| d.sum(arrived))
@@ -384,6 +401,20 @@ impl Requests {
         KaplanMeier::new(times)
     }
 
+    /// The requests that begin in a part of each period.
+    fn in_period(&self, part: Part) -> Requests {
+        let own = self.rows.iter().filter(|r| part.holds(r.start));
+        Requests {
+            rows: Arc::new(own.cloned().collect()),
+        }
+    }
+
+    /// The times of the finished requests.
+    fn times(&self) -> Vec<f64> {
+        let done = self.rows.iter().filter(|q| q.outcome == Outcome::Done);
+        done.map(|q| q.last_byte - q.start).collect()
+    }
+
     fn quantile(&self, p: f64) -> f64 {
         self.all().quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
     }
@@ -430,9 +461,13 @@ impl Requests {
                     .sum::<f64>()
             })
             .register_get("mean", |r: &mut R| {
-                let done = r.rows.iter().filter(|q| q.outcome == Outcome::Done);
-                let times: Vec<f64> = done.map(|q| q.last_byte - q.start).collect();
-                swell_stats::mean(&times).unwrap_or(f64::NAN)
+                swell_stats::mean(&r.times()).unwrap_or(f64::NAN)
+            })
+            .register_get("sd", |r: &mut R| {
+                Ecdf::new(r.times()).sd().unwrap_or(f64::NAN)
+            })
+            .register_fn("in_period", |r: R, period: f64, from: f64, to: f64| {
+                Part::new(period, from, to).map(|part| r.in_period(part))
             })
             .register_get("cdf", |r: &mut R| r.cdf())
             .register_get("median", |r: &mut R| r.quantile(0.5))

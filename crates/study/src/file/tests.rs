@@ -7,6 +7,7 @@ use super::*;
 use crate::Study;
 
 mod atlas;
+mod bars;
 mod filler;
 mod harpoon;
 mod heat;

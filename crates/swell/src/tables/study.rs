@@ -141,7 +141,8 @@ pub(crate) fn picture(picture: &Picture) -> String {
     }
     places.sort_by(f64::total_cmp);
     for place in places {
-        let mut row = vec![number(place, &picture.x)];
+        let group = picture.bars.get(place as usize);
+        let mut row = vec![group.map_or_else(|| number(place, &picture.x), Clone::clone)];
         row.extend(lines().map(|line| {
             let own = line.points.iter().find(|p| p.0 == place);
             own.map_or_else(|| "-".to_owned(), |p| estimate(&p.1, &picture.y))
@@ -309,6 +310,7 @@ mod tests {
                 line("web", &[(0.016, &[0.010, 0.014])]),
                 reference,
             ],
+            bars: Vec::new(),
             heatmap: None,
         });
         let rows: Vec<&str> = text.lines().map(str::trim).collect();

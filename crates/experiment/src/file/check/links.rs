@@ -92,7 +92,7 @@ fn preset(preset: &Preset, found: &mut Findings) {
         );
     };
     match preset {
-        Preset::Residential => {}
+        Preset::Residential | Preset::Cable | Preset::Campus => {}
         Preset::ParkingLot { links } => within("links", *links),
         Preset::LeafSpine { leaves, spines } => {
             within("leaves", *leaves);

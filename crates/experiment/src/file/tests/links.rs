@@ -268,6 +268,24 @@ fn presets_are_written_out_as_links() {
 }
 
 #[test]
+fn a_home_on_cable_shares_a_segment_and_a_campus_has_one_link() {
+    let of = |preset: &str| {
+        let network = format!("[network]\npreset = \"{preset}\"\n[network.up]\nqueue = \"256KiB\"");
+        let found = file(&network, "", "rate = \"100kbit\"").expect("a network");
+        assert_eq!(read(&found.to_toml(), "again").expect("the same"), found);
+        let links = found.links().into_iter();
+        let rates = links.map(|l| {
+            let sides = l.keys.directions();
+            (l.name, sides.map(|d| d.rate.bps() / 1000))
+        });
+        rates.collect::<Vec<_>>()
+    };
+    let home = [("access", [384, 6000]), ("segment", [10_000, 38_000])];
+    assert_eq!(of("cable"), home.map(|(n, r)| (n.to_owned(), r)));
+    assert_eq!(of("campus"), [("access".to_owned(), [100_000; 2])]);
+}
+
+#[test]
 fn a_leaf_spine_is_used_by_path() {
     let mut found = file(
         "[network]\npreset = { kind = \"leaf-spine\", leaves = 3, spines = 2 }",

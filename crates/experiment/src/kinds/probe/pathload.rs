@@ -2,9 +2,9 @@
 //! of packets is faster than the available bandwidth, the queue grows and delays rise along the stream. Fleets of
 //! streams, each fleet at one rate, search for the range of rates in which some streams show a rise and some do not.
 //!
-//! Tests, thresholds and the search are those of the released tool, version 1.3. They differ from the paper: the tool
-//! compares the `n - 1` pairs of `n` medians, but divides the number of rises by `n`, so fewer streams count as rising.
-//! The tool's filters for hosts with late timestamps are left out, because simulated hosts do not need them. Above
+//! The search is that of the released tool, version 1.3. Its tests and thresholds differ from the paper's, so there are
+//! two [`Profile`]s. The tool compares the `n - 1` pairs of `n` medians, but divides the number of rises by `n`, so fewer
+//! streams count as rising. The tool's filters for hosts with late timestamps are left out, because simulated hosts do not need them. Above
 //! 150 Mbit/s the tool rounds gaps to the nearest microsecond. Here gaps are rounded down, so that every rate is
 //! possible with packets of at most 1500 bytes.
 
@@ -20,20 +20,55 @@ const FLEET: usize = 12;
 const FIRST: [usize; 5] = [50, 35, 20, 5, 3];
 /// Largest and smallest packets, network-layer bytes.
 const SIZES: (f64, f64) = (1500.0, 228.0);
-/// Usual and shortest gap, microseconds.
-const GAPS: (f64, f64) = (80.0, 7.0);
+/// Shortest gap, microseconds.
+const SHORTEST: f64 = 7.0;
 /// If a stream takes at least this long, in seconds, a fleet has only one stream.
 const LONG: f64 = 0.5;
 /// Lowest rate: the smallest packets every 0.2 s.
 const LEAST: f64 = SIZES.1 * 8.0 / 0.2;
 /// Highest rate: full packets at the shortest gap.
-const MOST: f64 = SIZES.0 * 8e6 / GAPS.1;
-/// Loss ratios above which a stream counts as rising, and as lossy.
-const LOSS: (f64, f64) = (0.15, 0.03);
+const MOST: f64 = SIZES.0 * 8e6 / SHORTEST;
+/// Loss ratio above which a stream counts as lossy.
+const LOSSY: f64 = 0.03;
 /// A stream needs more delays than this for the tests.
 const ENOUGH: usize = 36;
-/// Share of the streams that decide a fleet.
-const AGREE: f64 = 0.6;
+
+/// What the released tool and the paper do differently.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Profile {
+    /// Usual gap, microseconds.
+    gap: f64,
+    /// Below the first a test says that delays do not rise, above the second that they do: pairs of medians compared,
+    /// and the difference of the ends.
+    compared: (f64, f64),
+    difference: (f64, f64),
+    /// Whether rises are counted out of the medians, rather than out of their pairs.
+    of_medians: bool,
+    /// Loss ratio above which a stream counts as rising, and ends its fleet.
+    lost: f64,
+    /// Share of the streams that decide a fleet.
+    agree: f64,
+}
+
+/// The tool, version 1.3: thresholds of 0.55 and 0.4, a tenth to either side of which is unsure.
+pub(super) const RELEASED: Profile = Profile {
+    gap: 80.0,
+    compared: (0.9 * 0.55, 1.1 * 0.55),
+    difference: (0.9 * 0.4, 1.1 * 0.4),
+    of_medians: true,
+    lost: 0.15,
+    agree: 0.6,
+};
+
+/// The paper of 2003, section 4.
+pub(super) const PUBLISHED: Profile = Profile {
+    gap: 100.0,
+    compared: (0.54, 0.66),
+    difference: (0.45, 0.55),
+    of_medians: false,
+    lost: 0.1,
+    agree: 0.7,
+};
 
 /// The result of a test, a stream or a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +79,8 @@ pub(super) enum Trend {
 }
 
 /// The search.
-#[derive(Default)]
 pub(super) struct Pathload {
+    profile: Profile,
     /// Rate of the fleet; zero before the first train.
     rate: f64,
     /// Size and gap of its packets: bytes, microseconds.
@@ -72,12 +107,33 @@ pub(super) struct Pathload {
 }
 
 impl Pathload {
+    pub(super) fn new(profile: Profile) -> Pathload {
+        Pathload {
+            profile,
+            rate: 0.0,
+            size: 0.0,
+            gap: 0.0,
+            first: Vec::new(),
+            streams: Vec::new(),
+            lossy: 0,
+            again: false,
+            low: 0.0,
+            high: 0.0,
+            grey: (0.0, 0.0),
+            last: None,
+            turned: false,
+            ends: 0,
+            width: 0.0,
+            beside: 0.0,
+        }
+    }
+
     /// Chooses packet size and gap for a stream of about this rate, and sets the resulting rate.
     fn choose(&mut self, rate: f64) {
         let rate = rate.clamp(LEAST, MOST);
         self.ends += usize::from(rate >= MOST || rate <= LEAST);
         let per_gap = |gap: f64| (rate * gap / 8e6).round();
-        self.gap = GAPS.0.min((SIZES.0 * 8e6 / rate).floor());
+        self.gap = self.profile.gap.min((SIZES.0 * 8e6 / rate).floor());
         self.size = per_gap(self.gap).min(SIZES.0);
         if self.size < SIZES.1 {
             self.size = SIZES.1;
@@ -128,8 +184,8 @@ impl Pathload {
             known.iter().filter(|&&own| own == t).count() as f64 / known.len().max(1) as f64
         };
         Some(match (share(Trend::Rising), share(Trend::Flat)) {
-            (rising, _) if rising >= AGREE => Trend::Rising,
-            (_, flat) if flat >= AGREE => Trend::Flat,
+            (rising, _) if rising >= self.profile.agree => Trend::Rising,
+            (_, flat) if flat >= self.profile.agree => Trend::Flat,
             _ => Trend::Unsure,
         })
     }
@@ -213,17 +269,17 @@ impl Pathload {
 }
 
 /// The trend of a stream. Ignores packets that arrived together with the next one.
-fn stream(heard: &[Heard]) -> Option<Trend> {
+fn stream(heard: &[Heard], profile: &Profile) -> Option<Trend> {
     let apart = |w: &[Heard]| {
         let gap = w[1].1?.since(w[0].1?);
-        delay(&w[0]).filter(|_| gap > Dur::from_micros(GAPS.1 as u64))
+        delay(&w[0]).filter(|_| gap > Dur::from_micros(SHORTEST as u64))
     };
     let delays: Vec<f64> = heard.windows(2).filter_map(apart).collect();
-    trend(&delays)
+    trend(&delays, profile)
 }
 
 /// Applies both tests to delays, by medians of groups.
-pub(super) fn trend(delays: &[f64]) -> Option<Trend> {
+pub(super) fn trend(delays: &[f64], profile: &Profile) -> Option<Trend> {
     if delays.len() <= ENOUGH {
         return None;
     }
@@ -239,21 +295,29 @@ pub(super) fn trend(delays: &[f64]) -> Option<Trend> {
     let steps: Vec<f64> = medians.windows(2).map(|w| w[1] - w[0]).collect();
     let ups = steps.iter().filter(|&&s| s > 0.0).count() as f64;
     let sum: f64 = steps.iter().map(|s| s.abs()).sum();
-    let compared = ups / medians.len() as f64;
+    let of = match profile.of_medians {
+        true => medians.len(),
+        false => steps.len(),
+    };
+    let compared = ups / of as f64;
     let difference = match sum > 0.0 {
         true => steps.iter().sum::<f64>() / sum,
         false => 0.0,
     };
-    let test = |value: f64, threshold: f64| {
-        if value > 1.1 * threshold {
+    let test = |value: f64, (flat, rising): (f64, f64)| {
+        if value > rising {
             Trend::Rising
-        } else if value < 0.9 * threshold {
+        } else if value < flat {
             Trend::Flat
         } else {
             Trend::Unsure
         }
     };
-    match (test(compared, 0.55), test(difference, 0.4)) {
+    let both = (
+        test(compared, profile.compared),
+        test(difference, profile.difference),
+    );
+    match both {
         (a, b) if a == b && a != Trend::Unsure => Some(a),
         (a, Trend::Unsure) | (Trend::Unsure, a) if a != Trend::Unsure => Some(a),
         _ => Some(Trend::Unsure),
@@ -278,9 +342,9 @@ impl Estimator for Pathload {
             return None;
         }
         let lost = heard.iter().filter(|h| h.1.is_none()).count() as f64 / heard.len() as f64;
-        let over = lost >= LOSS.0;
-        self.lossy += usize::from(lost >= LOSS.1);
-        self.streams.push(stream(heard));
+        let over = lost >= self.profile.lost;
+        self.lossy += usize::from(lost >= LOSSY);
+        self.streams.push(stream(heard, &self.profile));
         if self.streams.len() < self.fleet() && !over {
             return None;
         }
@@ -292,7 +356,7 @@ impl Estimator for Pathload {
         self.streams.clear();
         self.lossy = 0;
         let range = self.learn(said?)?;
-        *self = Pathload::default();
+        *self = Pathload::new(self.profile);
         Some(range)
     }
 }

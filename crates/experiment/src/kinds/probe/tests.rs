@@ -6,7 +6,7 @@ use super::chirp::{Pathchirp, chirp};
 use super::estimator::Estimator;
 use super::igi::Trains;
 use super::pair::Pairs;
-use super::pathload::{Pathload, Trend, trend};
+use super::pathload::{PUBLISHED, Pathload, RELEASED, Trend, trend};
 use super::spruce::Spruce;
 
 #[test]
@@ -17,12 +17,40 @@ fn delays_that_rise_are_told_from_those_that_do_not() {
             .map(|i| slope * f64::from(i) + 1e-4 * rng.uniform())
             .collect()
     };
-    assert_eq!(trend(&of(1e-5)), Some(Trend::Rising));
-    let turns: Vec<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
-    assert_eq!(trend(&turns), Some(Trend::Flat));
-    assert_eq!(trend(&of(-1e-5)), Some(Trend::Flat));
-    assert_eq!(trend(&[0.0; 100]), Some(Trend::Flat));
-    assert_eq!(trend(&[0.0; 30]), None);
+    for profile in [RELEASED, PUBLISHED] {
+        let trend = |delays: &[f64]| trend(delays, &profile);
+        assert_eq!(trend(&of(1e-5)), Some(Trend::Rising));
+        let turns: Vec<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
+        assert_eq!(trend(&turns), Some(Trend::Flat));
+        assert_eq!(trend(&of(-1e-5)), Some(Trend::Flat));
+        assert_eq!(trend(&[0.0; 100]), Some(Trend::Flat));
+        assert_eq!(trend(&[0.0; 30]), None);
+    }
+}
+
+/// Ten medians with `rises` rises of one, and falls that make the ends differ by this share of all steps.
+fn stairs(rises: u32, share: f64) -> Vec<f64> {
+    let (up, down) = (f64::from(rises), f64::from(9 - rises));
+    let fall = up * (1.0 - share) / (down * (1.0 + share));
+    let mut median = 0.0;
+    let mut delays = vec![median; 10];
+    for i in 0..9 {
+        median += if i < rises { 1.0 } else { -fall };
+        delays.extend([median; 10]);
+    }
+    delays
+}
+
+#[test]
+fn the_tool_and_the_paper_differ_where_delays_hardly_rise() {
+    let both = |rises, share| [RELEASED, PUBLISHED].map(|p| trend(&stairs(rises, share), &p));
+    assert_eq!(both(7, 0.9), [Some(Trend::Rising); 2]);
+    assert_eq!(both(3, 0.2), [Some(Trend::Flat); 2]);
+    // Half of the steps' sum is a rise to the tool, and too little to tell for the paper.
+    assert_eq!(both(5, 0.5), [Some(Trend::Rising), Some(Trend::Unsure)]);
+    assert_eq!(both(5, 0.4), [Some(Trend::Unsure), Some(Trend::Flat)]);
+    // Six rises are more than 0.66 of the nine pairs, but not of the ten medians.
+    assert_eq!(both(6, 0.5)[1], Some(Trend::Rising));
 }
 
 /// A link that delivers packets in bursts hides what it could carry.
@@ -146,7 +174,7 @@ fn an_idle_link_is_free() {
     for capacity in SPEEDS {
         let of = |tool: &mut dyn Estimator| Link::new(capacity, 0.0, 0).estimate(tool) / capacity;
         let found = [
-            (of(&mut Pathload::default()), 0.02),
+            (of(&mut Pathload::new(RELEASED)), 0.02),
             (of(&mut Pathchirp::new()), 0.2),
             (of(&mut Spruce::new(capacity)), 0.001),
             (of(&mut Trains::new(capacity, true)), 0.001),
@@ -167,7 +195,7 @@ fn beside_small_packets_tools_find_what_is_free() {
             let link = || Link::new(*capacity, load, 200);
             let of = |tool: &mut dyn Estimator| link().estimate(tool) / link().free() - 1.0;
             let found = [
-                of(&mut Pathload::default()),
+                of(&mut Pathload::new(RELEASED)),
                 of(&mut Pathchirp::new()),
                 of(&mut Spruce::new(*capacity)),
                 of(&mut Trains::new(*capacity, false)),
@@ -189,7 +217,7 @@ fn beside_large_packets_estimates_are_as_high_as_they_are_known_to_be() {
         for size in [1000, 1500] {
             let link = || Link::new(100e6, load, size);
             let of = |tool: &mut dyn Estimator| link().estimate(tool) / link().free() - 1.0;
-            let found = [of(&mut Pathload::default()), of(&mut Pathchirp::new())];
+            let found = [of(&mut Pathload::new(RELEASED)), of(&mut Pathchirp::new())];
             for (off, known) in found.iter().zip([pathload, pathchirp]) {
                 // A step of a chirp is 0.2.
                 let bar = known - 0.15..known + 0.25;

@@ -157,6 +157,17 @@ fn numbers_by_hand() {
         ("measures.of(\"other\").count", 0.0),
         ("up.after(0).arrived", 30.0),
         ("up.after(0.5).arrived_background", 11.0),
+        // Bins at 0.4, 0.5, 0.8 and 0.9 s.
+        ("up.in_period(0.4, 0.0, 0.2).arrived", 12.0),
+        ("up.in_period(0.4, 0.0, 0.2).seconds", 0.4),
+        ("up.in_period(0.4, 0.2, 0.4).arrived", 12.0),
+        (
+            "up.in_period(0.4, 0.0, 0.2).utilisation",
+            4.0 * 750.0 * 8.0 / (12_000.0 * 0.4),
+        ),
+        ("requests.in_period(0.4, 0.0, 0.2).count", 2.0),
+        ("requests.in_period(0.4, 0.0, 0.2).done", 1.0),
+        ("requests.sd", 0.005_f64.sqrt()),
         ("up.dropped", 4.0),
         ("up.loss", 4.0 / 24.0),
         ("up.seconds", 0.8),
