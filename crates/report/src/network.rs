@@ -185,8 +185,8 @@ fn shapes(network: &NetworkData, width: f64) -> Vec<Shape> {
     boxed(&mut out, left, background, "background", &network.users);
     let served = server(&network.clients, "application");
     boxed(&mut out, right, application, "servers", &served);
-    let served = server(&network.users, "background");
-    boxed(&mut out, right, background, "servers", &served);
+    let hosted = server(&network.users, "background");
+    boxed(&mut out, right, background, "servers", &hosted);
 
     let mut write = |x: f64, y: f64, class: &'static str, text: &str, room: f64| {
         out.push(Shape::Text(Text {
@@ -265,11 +265,11 @@ fn box_height(lines: usize) -> f64 {
 /// A box of hosts with its lines. `[y, width, height]` is where it is.
 fn boxed(out: &mut Vec<Shape>, x: f64, [y, width, height]: [f64; 3], head: &str, lines: &[String]) {
     out.push(Shape::Host([x, y, width, height]));
-    let text = |class, y, words| {
+    let text = |class, baseline, words| {
         Shape::Text(Text {
             class,
             x: x + 10.0,
-            y,
+            y: baseline,
             middle: false,
             words,
         })
