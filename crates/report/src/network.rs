@@ -39,7 +39,6 @@ pub(crate) fn vega(network: &NetworkData, width: f64) -> Value {
     let at =
         |field: &str| json!({"field": field, "type": "quantitative", "scale": null, "axis": null});
     let to = |field: &str| json!({"field": field});
-    let own = |field: &str| json!({"field": field, "type": "nominal", "scale": null});
     let ends = json!({"x": at("x"), "y": at("y"), "x2": to("x2"), "y2": to("y2")});
     let mut wide = ends.clone();
     wide["strokeWidth"] = json!({"field": "wide", "type": "quantitative", "scale": null});
@@ -49,7 +48,7 @@ pub(crate) fn vega(network: &NetworkData, width: f64) -> Value {
         json!({
             "data": {"values": texts.iter().filter(|t| t["align"] == align).collect::<Vec<_>>()},
             "mark": {"type": "text", "align": align, "baseline": "alphabetic", "fontSize": 11.5, "color": "#1b1f23"},
-            "encoding": {"x": at("x"), "y": at("y"), "text": own("text")},
+            "encoding": {"x": at("x"), "y": at("y"), "text": {"field": "text", "type": "nominal"}},
         })
     });
     let mut layers = vec![
