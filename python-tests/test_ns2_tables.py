@@ -1,23 +1,23 @@
 """Checks that the documented scripts reproduce the reference numbers of two studies."""
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from conftest import programs
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
 from ns2_table import Table  # noqa: E402
 
-# CI installs it, so nothing may be skipped there.
-needs_ns2 = pytest.mark.skipif(
-    shutil.which("ns") is None and "CI" not in os.environ,
-    reason="the reference is made by ns-2, which is not installed (Debian and Ubuntu: apt-get install ns2)",
-)
+@pytest.fixture
+def ns2():
+    """The reference is made by ns-2."""
+    programs("ns")
+
 
 CHECKED = {
     # Both profiles, every transport, both queues, drops, and added clients.
@@ -51,7 +51,7 @@ def run(study, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-@needs_ns2
+@pytest.mark.usefixtures("ns2")
 @pytest.mark.parametrize("study", CHECKED)
 def test_ns2_gives_the_table_of_the_repository(study):
     rows = CHECKED[study]
@@ -60,7 +60,7 @@ def test_ns2_gives_the_table_of_the_repository(study):
     assert done.stdout == f"{len(rows)} of {len(rows)} rows are the table's, digit for digit\n"
 
 
-@needs_ns2
+@pytest.mark.usefixtures("ns2")
 @pytest.mark.parametrize("study", WRITTEN)
 def test_what_it_writes_are_the_lines_of_the_table(study):
     done = run(study, *WRITTEN[study])
@@ -71,7 +71,7 @@ def test_what_it_writes_are_the_lines_of_the_table(study):
     assert len(rows) == len(WRITTEN[study]) and set(rows) <= set(table)
 
 
-@needs_ns2
+@pytest.mark.usefixtures("ns2")
 def test_a_table_of_other_seeds_is_another():
     done = run("burstiness", "--seeds", "2", "era,reno,1")
     assert done.returncode == 0, done.stderr

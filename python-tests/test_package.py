@@ -337,11 +337,12 @@ def test_builders_and_pages_are_what_the_program_says():
         subprocess.run([sys.executable, str(ROOT / "scripts" / script), "--check"], check=True)
 
 
-def test_the_package_is_typed():
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_the_package_is_typed(version):
     pyright = shutil.which("pyright", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
     if pyright is None:
         skip("pyright")
-    done = subprocess.run([pyright, "--pythonpath", sys.executable, "-p", str(ROOT)], capture_output=True, text=True)
+    done = subprocess.run([pyright, "--pythonpath", sys.executable, "-p", str(ROOT), "--pythonversion", version], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

@@ -8,15 +8,21 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
+import tempfile
 
 import pytest
+
+from conftest import programs, skip
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"]
 # Its blocks need their own directories: test_tables.py runs them.
 ELSEWHERE = {DOCS / "results.md"}
+# They emulate: once as the user of the tests, and once without any rights.
+EMULATED = [DOCS / "how-to/own-program.md", DOCS / "how-to/rootless.md"]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 
 
@@ -60,14 +66,18 @@ duration = "20s"
     return found
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if runs(p) and p not in ELSEWHERE], ids=name)
-def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bin").mkdir()
-    swell, program = pathlib.Path(os.environ["SWELL"]).resolve(), tmp_path / "bin/swell"
-    # Too few replications to settle the verdict are not a failure.
+def wrapped(swell, folder):
+    """A folder with the program, for which a verdict that is not settled is no failure: replications are few."""
+    folder.mkdir()
+    program = folder / "swell"
     program.write_text(f'#!/bin/sh\n"{swell}" "$@"; code=$?; [ $code -ne 3 ] || code=0; exit $code\n')
     program.chmod(0o755)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if runs(p) and p not in {*ELSEWHERE, *EMULATED}], ids=name)
+def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
+    monkeypatch.chdir(tmp_path)
+    wrapped(pathlib.Path(os.environ["SWELL"]).resolve(), tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     (tmp_path / "experiments").symlink_to(ROOT / "experiments")
     (tmp_path / "trace.pcap").symlink_to(trace)
@@ -78,6 +88,37 @@ def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
             assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
         else:
             exec(compile(text, name(page), "exec"), names)
+
+
+@pytest.fixture
+def anyones():
+    """A directory that every user may enter and write to, which those of pytest are not."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o777)
+        yield pathlib.Path(made)
+
+
+@pytest.mark.parametrize("rights", ["as-it-is", "without-rights"])
+@pytest.mark.parametrize("page", EMULATED, ids=name)
+def test_what_is_said_to_run_under_emulation_runs(page, rights, anyones):
+    programs("curl", "wrk", "setpriv")
+    # The folder of the checkout may be closed to others.
+    swell = shutil.copy(os.environ["SWELL"], anyones / "program")
+    wrapped(swell, anyones / "bin")
+    user = []
+    if rights == "without-rights" and os.geteuid() == 0:
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+    own = {**os.environ, "PATH": f"{anyones / 'bin'}:{os.environ['PATH']}", "HOME": str(anyones)}
+    call = lambda *words: subprocess.run([*user, *words], cwd=anyones, env=own, capture_output=True, text=True)
+    doctor = call("swell", "doctor")
+    if doctor.returncode:
+        skip(f"no emulation: {doctor.stdout}{doctor.stderr}")
+    assert not user or "without root" in doctor.stdout, doctor.stdout
+    blocks = runs(page)
+    assert len(blocks) == len(fences(page)), "a block does not run"
+    for language, text in blocks:
+        done = call("bash", "-euo", "pipefail", "-c", text)
+        assert language == "sh" and done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
 @functools.cache

@@ -166,3 +166,41 @@ def test_a_sweep_by_submitit_runs_under_slurm(slurm, tmp_path, monkeypatch):
     assert all(cell.done for cell in sweep)
     assert sweep.results.equals(groundswell.sweep(EXPERIMENT, grid, output="plain").results)
     assert json.loads(pathlib.Path("swept/sweep.json").read_text())["cells"]
+
+
+def test_a_sweep_by_dask_jobqueue_runs_under_slurm(slurm, tmp_path, monkeypatch):
+    jobqueue, distributed = package("dask_jobqueue"), package("distributed")
+    import groundswell
+
+    monkeypatch.chdir(tmp_path)
+    grid = {"network.delay": ["2ms", "20ms"]}
+    jobs = lambda: set(subprocess.run(["squeue", "-h", "-o", "%i"], capture_output=True, text=True, check=True).stdout.split())
+    with jobqueue.SLURMCluster(
+        cores=1,
+        processes=1,
+        memory="1GB",
+        walltime="00:05:00",
+        interface="lo",
+        log_directory="log",
+        # The node of this test has no memory to hand out.
+        job_directives_skip=["--mem"],
+        scheduler_options={"dashboard_address": None},
+    ) as cluster:
+        cluster.scale(jobs=2)
+        with distributed.Client(cluster) as client:
+            client.wait_for_workers(1, timeout=120)
+            began = jobs()
+            assert began, "workers are jobs of SLURM"
+            ended = []
+
+            def cancels(_cell):
+                # As at the end of a job's time: its worker dies, and its batch runs on another.
+                if not ended:
+                    ended.append(min(began))
+                    subprocess.run(["scancel", ended[0]], check=True)
+                    cluster.scale(jobs=2)
+
+            sweep = groundswell.sweep(EXPERIMENT, grid, client.get_executor(), output="swept", on_result=cancels)
+    assert all(cell.done for cell in sweep) and ended
+    assert sweep.results.equals(groundswell.sweep(EXPERIMENT, grid, output="plain").results)
+    until("the end of all jobs", lambda: not jobs())

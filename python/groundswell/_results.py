@@ -39,7 +39,7 @@ KEPT = {
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
 
-CHARTS = ("cdf", "effects", "slowdown", "scales", "scales-up", "time", "time-up", "waterfall")
+CHARTS = ("cdf", "effects", "slowdown", "scales", "scales-up", "network", "time", "time-up", "waterfall")
 """The charts of a run."""
 
 
@@ -349,7 +349,7 @@ class Run:
         return self.table("gaps")
 
     def chart(self, name: str | None = None, foreground: str | None = None) -> alt.TopLevelMixin:
-        """A figure of the report as an editable Altair chart: `cdf`, `effects`, `slowdown`, `scales`, `scales-up`, `time`,
+        """A figure of the report as an editable Altair chart: `cdf`, `effects`, `slowdown`, `scales`, `scales-up`, `network`, `time`,
         `time-up` or, if recorded, `waterfall`. Default: `cdf`, or `effects` (all measures as ratios) for an application of
         which no request finished. Default `foreground`: the first application."""
         asked = [] if foreground is None else ["--foreground", foreground]

@@ -12,6 +12,7 @@ import queue
 import re
 import tempfile
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from groundswell import _process
 from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._grid import Grid, cost, different, narrow, points
+from groundswell._packs import PACK, find, pack, there, unpack
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell._worker import LOOK, abandon, stop_file, sweep_up, work
@@ -43,21 +45,38 @@ class Cell:
     """Its number, in the order of the grid."""
     settings: Mapping[str, object]
     """What it sets."""
-    directories: list[Path] = field(default_factory=list[Path])
-    """Run directories of its batches, in the order of their seeds."""
-    verdict: Verdict | None = None
-    """What its runs say so far."""
+    batches: list[Path] = field(default_factory=list[Path], repr=False)
+    """Where the run directories of its batches are if they are not packed, in the order of their seeds."""
     done: bool = False
     """Whether it is finished."""
     attempts: int = 0
     """Batches that were begun, failed ones included."""
     error: BaseException | None = None
     """Why it failed for good."""
+    _verdict: bytes | None = field(default=None, repr=False)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What its runs say so far."""
+        # Thousands of cells would fill the memory with verdicts that nobody reads.
+        return None if self._verdict is None else Verdict(json.loads(zlib.decompress(self._verdict)))
+
+    @verdict.setter
+    def verdict(self, verdict: Verdict | None) -> None:
+        self._verdict = None if verdict is None else zlib.compress(json.dumps(verdict.raw).encode())
+
+    @property
+    def directories(self) -> list[Path]:
+        """Run directories of its batches, in the order of their seeds. Those of a long sweep are packed; they are put back
+        where they were."""
+        for place in self.batches:
+            unpack(place)
+        return list(self.batches)
 
     @property
     def run(self) -> Run:
         """Its runs, all batches combined. Raises `UsageError` if it has none."""
-        if not self.directories:
+        if not self.batches:
             raise UsageError(f"cell {self.index} has no runs", "its `error` says why", 2)
         # The verdict is known, and need not be computed again to join tables.
         return Run.known(self.verdict, *self.directories)
@@ -71,7 +90,8 @@ class Cell:
     @property
     def replications(self) -> int:
         """Replications so far."""
-        return 0 if self.verdict is None else self.verdict.replications
+        verdict = self.verdict
+        return 0 if verdict is None else verdict.replications
 
 
 class Sweep(Sequence[Cell]):
@@ -109,16 +129,28 @@ class Sweep(Sequence[Cell]):
             column: pl.Series(column, _alike([cell.settings.get(key) for cell in self._cells]), strict=False)
             for key, column in columns.items()
         }
+        verdicts = ((place, cell.index, cell.verdict) for place, cell in enumerate(self._cells))
         frames = [
-            cell.verdict.slowdown().select(
-                pl.lit(cell.index).alias("cell"),
+            verdict.slowdown().select(
+                pl.lit(index).alias("cell"),
                 *(pl.lit(series[place], dtype=series.dtype).alias(column) for column, series in settings.items()),
                 pl.all(),
             )
-            for place, cell in enumerate(self._cells)
-            if cell.verdict is not None
+            for place, index, verdict in verdicts
+            if verdict is not None
         ]
         return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+
+    def save(self) -> None:
+        """Writes the results to `results.parquet` in the directory: to open them again, nothing else need be read."""
+        partial = self.directory / f".results.{uuid.uuid4().hex[:8]}"
+        try:
+            self.results.write_parquet(partial)
+            partial.replace(self.directory / "results.parquet")
+        except OSError as error:
+            raise UsageError(f"{error.filename or partial}: {error.strerror}", code=2) from error
+        finally:
+            partial.unlink(missing_ok=True)
 
     def _columns(self) -> dict[str, str]:
         """The column of each setting. Cells that are given one by one need not set the same keys."""
@@ -269,6 +301,7 @@ def sweep(
             stop_file(directory, job.token).unlink(missing_ok=True)
     sweep_up(directory, job.token)
     sweep = Sweep(directory, cells)
+    sweep.save()
     failed = {cell.index: cell.error for cell in cells if cell.error is not None}
     if failed:
         first = next(iter(failed.values()))
@@ -330,6 +363,8 @@ def _drive(
 ) -> None:
     """Submits batches until every cell is done."""
     pending: dict[concurrent.futures.Future[str], tuple[Cell, int, int, int]] = {}
+    # Batches that stand by themselves, the oldest first.
+    shelf: dict[Path, None] = {}
     # `concurrent.futures.wait` takes the locks of futures each time. Ctrl-C there may leave one locked, and then the
     # pool waits for it for ever.
     finished: queue.SimpleQueue[concurrent.futures.Future[str]] = queue.SimpleQueue()
@@ -353,10 +388,13 @@ def _drive(
         """Takes a batch into account. Returns the first seed and the size of the next one; its size is 0 after the last."""
         anew = plan.until is not None and _matches_means(place)
         directories = [place] if anew else sorted([*cell.directories, place], key=_first_seed)
+        for used in directories:
+            shelf.pop(used, None)
+            shelf[used] = None
         # Not `cell.run`, which has the verdict of the batches before. The program refuses batches of unlike inputs.
         verdict = Run(*directories).verdict
         if verdict.raw["foregrounds"] and verdict.replications == 0:
-            cell.directories = directories
+            cell.batches = directories
             hint = "its `run` has what there is; where runs were late, run fewer at once"
             raise UsageError(f"cell {cell.index}: no replication counts; the verdict says why", hint, 1)
         # Nor can cells be compared if they are of unlike inputs.
@@ -365,9 +403,9 @@ def _drive(
         for what, found in {**files, "the version of the program": manifest["version"]}.items():
             if inputs.setdefault(what, found) != found:
                 raise UsageError(f"{what} has changed during the sweep", "the same call says which batches are old", 2)
-        cell.verdict, cell.directories = verdict, directories
+        cell.verdict, cell.batches = verdict, directories
         first = plan.first(cell.settings)[0]
-        more = plan.next(cell.verdict, seed + count - first, anew)
+        more = plan.next(verdict, seed + count - first, anew)
         if anew and more:
             return first, seed + count - first + more
         return seed + count, more
@@ -385,8 +423,13 @@ def _drive(
             try:
                 then, more = judge(cell, Path(future.result()), seed, count)
             except UsageError as error:
-                # A retry would fail the same way.
-                cell.error = error
+                batches = [*cell.batches, directory / cell.name / f"seeds-{seed}-{seed + count - 1}"]
+                if left > 0 and not all(map(there, batches)) and all(map(find, batches)):
+                    # Another sweep in this directory has packed them meanwhile.
+                    submit(cell, seed, count, left - 1)
+                else:
+                    # A retry would fail the same way.
+                    cell.error = error
             except Exception as error:
                 if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
                     submit(cell, seed, count, left - 1)
@@ -398,6 +441,11 @@ def _drive(
                     on_result(cell)
                 if more:
                     submit(cell, then, more, retries)
+            if len(shelf) >= 2 * PACK:
+                oldest = list(shelf)[:PACK]
+                pack(oldest, job.token)
+                for place in oldest:
+                    del shelf[place]
     except BaseException:
         abandon(pending, stop_file(directory, job.token))
         raise

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from groundswell import _process
 from groundswell._experiment import Source
+from groundswell._packs import there, unpack
 from groundswell.errors import ExperimentError, UsageError
 
 LOOK = 0.1
@@ -57,7 +58,7 @@ def stop_file(directory: Path, token: str) -> Path:
 def sweep_up(directory: Path, token: str) -> None:
     """Removes what attempts left behind whose worker died: those of this sweep, and old ones. Others may be at work."""
     before = time.time() - DAY
-    for left in [*directory.glob(".stop-*"), *directory.glob("cell-*/.seeds-*")]:
+    for left in [*directory.glob(".stop-*"), *directory.glob(".pack-*"), *directory.glob("cell-*/.seeds-*")]:
         with contextlib.suppress(OSError):
             # Another process may have removed it meanwhile.
             times = (path.stat().st_mtime for path in (left, left / "cells") if path.exists())
@@ -65,8 +66,11 @@ def sweep_up(directory: Path, token: str) -> None:
             if left.name.startswith(".stop-"):
                 if written < before:
                     left.unlink()
-            elif f".{token}." in left.name or written < before:
-                shutil.rmtree(left, ignore_errors=True)
+            elif f".{token}." in left.name or f"-{token}." in left.name or written < before:
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()
 
 
 @contextlib.contextmanager
@@ -133,22 +137,24 @@ def _run(
             arguments += ["--set", change]
         _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)
 
-    if (final / "manifest.json").is_file():
+    final.parent.mkdir(parents=True, exist_ok=True)
+    pack = unpack(final)
+    if there(final):
         try:
             run(final)
         except ExperimentError:
             raise
         except UsageError as error:
-            raise UsageError(error.message, f"name another output, or delete {final} to run it again", 2) from error
+            old = f"{final} and {pack}" if pack else final
+            raise UsageError(error.message, f"name another output, or delete {old} to run it again", 2) from error
         return place
-    final.parent.mkdir(parents=True, exist_ok=True)
     try:
         run(partial)
         try:
             partial.rename(final)
         except OSError:
             # Another attempt finished first; its runs are the same if its inputs are.
-            if not (final / "manifest.json").is_file():
+            if not there(final):
                 raise
             run(final)
     finally:

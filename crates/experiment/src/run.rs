@@ -45,6 +45,9 @@ pub use shard::Shard;
 use directory::{Directory, Kept};
 use own::RECORDS;
 
+/// Runs that are joined at once: a directory has the files of fewer than this many single runs for each shard.
+const TOGETHER: usize = 100;
+
 /// How a call of [`run`] ended.
 #[derive(Debug)]
 pub enum RunOutcome {
@@ -186,7 +189,7 @@ pub fn run(
     let first = |slot: usize, &(index, cell): &(usize, &Cell)| {
         let spoilt = attempt(&progress, slot, index, cell, false)?;
         events(Event::Finished(cell));
-        Ok(spoilt)
+        Ok::<bool, Failure>(spoilt)
     };
     let repeat = |spoilt: Vec<(usize, &Cell)>| {
         if spoilt.is_empty() {
@@ -203,7 +206,25 @@ pub fn run(
         };
         pool::over_cores(threads, &spoilt, &again, cancelled)
     };
-    let ran = pool::over_cores(threads, &todo, &first, cancelled).and_then(|results| {
+    // After each part its runs become a set of tables: a run by itself has as many files.
+    let part = options.shard.unwrap_or(Shard::ONLY);
+    let together = || {
+        let mut results = Vec::with_capacity(todo.len());
+        for (n, some) in todo.chunks(TOGETHER).enumerate() {
+            let each = |slot: usize, run: &(usize, &Cell)| first(n * TOGETHER + slot, run);
+            let ran = pool::over_cores(threads, some, &each, cancelled)?;
+            let all = ran.iter().all(Option::is_some);
+            results.extend(ran);
+            if !all {
+                break;
+            }
+            if results.len() < todo.len() {
+                dir.join_finished(part, &plan.cells, &manifest.hash, 0.0)?;
+            }
+        }
+        Ok(results)
+    };
+    let ran = together().and_then(|results| {
         // Those of an interrupted call, too.
         let spoilt = own.iter().filter(|&&i| dir.is_to_repeat(i));
         match results.iter().all(Option::is_some) {
@@ -230,7 +251,8 @@ pub fn run(
     }
     if let Some(shard) = options.shard {
         let finished = dir.finished(&plan.cells);
-        dir.join_shard(shard, &plan.cells, &manifest.hash, clock)?;
+        let took = clock.elapsed().as_secs_f64();
+        dir.join_finished(shard, &plan.cells, &manifest.hash, took)?;
         return Ok(RunOutcome::Shard {
             finished,
             runs: plan.cells.len(),

@@ -128,12 +128,13 @@ pub fn lsd_svg(
 }
 
 /// The pictures of a run that [`vega`] can draw, in the order of the page.
-pub const VEGA_PICTURES: [&str; 8] = [
+pub const VEGA_PICTURES: [&str; 9] = [
     "cdf",
     "effects",
     "slowdown",
     "scales",
     "scales-up",
+    "network",
     "time",
     "time-up",
     "waterfall",
@@ -169,6 +170,7 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
             Some(vega::timelines(&charts))
         }
         "waterfall" => Some(waterfall::chart(&named)?.vega()),
+        "network" => Some(network::vega(&data.network, network::WIDE)),
         _ => None,
     }
 }

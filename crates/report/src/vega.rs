@@ -42,7 +42,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// A whole specification with a title.
-fn top(title: &str, description: &str, rest: Value) -> Value {
+pub(crate) fn top(title: &str, description: &str, rest: Value) -> Value {
     let mut spec = Map::new();
     spec.insert("$schema".into(), SCHEMA.into());
     spec.insert("title".into(), title.into());

@@ -5,15 +5,17 @@
 //! bootstrapped.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A mean and its 95 % interval by Student's t; no interval from a single value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Mean")]
 pub struct Estimate {
     /// The mean.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
     /// Lower and upper end.
+    #[serde(deserialize_with = "ends_of")]
     pub interval: Option<[f64; 2]>,
     /// Standard deviation of the values (divisor n - 1).
     pub sd: Option<f64>,
@@ -109,6 +111,16 @@ impl Estimate {
     }
 }
 
+/// A number of JSON, which has only null for one that is not finite.
+fn number<'d, D: Deserializer<'d>>(from: D) -> Result<f64, D::Error> {
+    Option::deserialize(from).map(|known| known.unwrap_or(f64::NAN))
+}
+
+fn ends_of<'d, D: Deserializer<'d>>(from: D) -> Result<Option<[f64; 2]>, D::Error> {
+    let ends: Option<[Option<f64>; 2]> = Option::deserialize(from)?;
+    Ok(ends.map(|ends| ends.map(|end| end.unwrap_or(f64::NAN))))
+}
+
 fn ends(value: f64, sd: f64, n: usize) -> [f64; 2] {
     let half = swell_stats::t_quantile(0.975, (n - 1) as f64) * sd / (n as f64).sqrt();
     [value - half, value + half]
@@ -117,6 +129,18 @@ fn ends(value: f64, sd: f64, n: usize) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::Estimate;
+
+    #[test]
+    fn json_gives_back_what_it_can_hold() {
+        let read = |e: &Estimate| -> Estimate {
+            serde_json::from_str(&serde_json::to_string(e).unwrap()).unwrap()
+        };
+        let known = Estimate::known(2.0, 1.0, 4);
+        assert_eq!(read(&known), known);
+        assert_eq!(read(&Estimate::exact(1.0)), Estimate::exact(1.0));
+        let endless = Estimate::known(f64::NAN, f64::INFINITY, 2);
+        assert!(read(&endless).value.is_nan() && read(&endless).high().is_nan());
+    }
 
     #[test]
     fn by_hand() {

@@ -1,7 +1,7 @@
 //! The result of a study as plain data: ledgers, pictures, tables. `swell-report` draws it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
 use crate::{Estimate, Ledger, Verdict};
@@ -58,7 +58,7 @@ pub struct Section {
 }
 
 /// Lines over an axis, with intervals, or a heat map.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Picture {
     /// Name for files: letters, digits, `-`. Unique in the study.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct Picture {
 }
 
 /// Panels of cells: a row of panels for each line, and in it one for each value of an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heatmap {
     /// What varies from panel to panel along a row.
     pub across: Axis,
@@ -95,7 +95,7 @@ pub struct Heatmap {
 }
 
 /// A panel of a heat map.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Panel {
     /// The line that its row of panels shows.
     pub row: String,
@@ -106,7 +106,7 @@ pub struct Panel {
 }
 
 /// A cell of a heat map.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeatCell {
     /// Its place on the horizontal axis.
     pub x: f64,
@@ -122,7 +122,7 @@ pub struct HeatCell {
 }
 
 /// Whether something matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The whole interval is beyond the margin.
@@ -148,7 +148,7 @@ impl Answer {
 }
 
 /// An axis of a picture.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
     /// Title without unit.
     pub title: String,
@@ -159,7 +159,7 @@ pub struct Axis {
 }
 
 /// What numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Counts and numbers without unit.
@@ -175,7 +175,7 @@ pub enum Unit {
 }
 
 /// A line of a picture.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// What the legend says.
     pub name: String,

@@ -67,12 +67,6 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
         }
     };
     if args.vega.is_some() {
-        if args.picture.as_deref() == Some("network") {
-            return Err(Fail::usage(
-                "--vega: `network` is no chart, so there is no specification of it",
-            )
-            .hint("--svg, --png and --pdf draw it"));
-        }
         let picture = chosen(args, &swell_report::VEGA_PICTURES, &data, foreground)?;
         specify(args, || {
             swell_report::vega(&data, foreground, picture).ok_or_else(|| {
@@ -134,12 +128,8 @@ fn empty(foreground: &str, picture: &str, names: &[&str], shown: impl Fn(&str) -
     }
 }
 
-/// Copies the requested picture of a study, which `swell study` drew into its directory, and lists the names without one.
+/// Copies the requested picture of a study, which `swell study` drew into its directory, or draws it in another size. Lists the names without one.
 pub(crate) fn of_study(dir: &Path, args: &ShowArgs, json: bool) -> Result<(), Fail> {
-    if args.size.is_some() {
-        let message = "--size: the pictures of a study are drawn by `swell study`, in one size";
-        return Err(Fail::usage(message).hint("--svg and --pdf scale without loss"));
-    }
     let folder = dir.join(groundswell::study::PICTURES);
     let unread = |path: &Path, e| Fail::failed(format!("{}: {e}", path.display()));
     let mut names: Vec<String> = Vec::new();
@@ -153,21 +143,26 @@ pub(crate) fn of_study(dir: &Path, args: &ShowArgs, json: bool) -> Result<(), Fa
     names.sort();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let place = asked(args, &known)?;
-    let wanted = [
+    // In a size of their own they are drawn, not copied. A specification has no size.
+    let copied = [
         (&args.svg, "svg"),
         (&args.png, "png"),
         (&args.pdf, "pdf"),
         (&args.vega, "vl.json"),
     ];
+    let wanted = copied.into_iter().filter(|_| args.size.is_none());
     if let Some(page) = &args.html {
         let own = dir.join(report::PAGE);
         save(page, &std::fs::read(&own).map_err(|e| unread(&own, e))?)?;
     }
+    let name = known.get(place);
+    let none = || Fail::usage(format!("{}: no pictures", folder.display()));
+    if args.size.is_some() {
+        sized(&folder, name.ok_or_else(none)?, args)?;
+    }
     for (path, ending) in wanted {
         let Some(path) = path else { continue };
-        let Some(name) = known.get(place) else {
-            return Err(Fail::usage(format!("{}: no pictures", folder.display())));
-        };
+        let name = name.ok_or_else(none)?;
         let own = folder.join(format!("{name}.{ending}"));
         let bytes = std::fs::read(&own).map_err(|e| unread(&own, e))?;
         save(path, &bytes)?;
@@ -181,6 +176,28 @@ pub(crate) fn of_study(dir: &Path, args: &ShowArgs, json: bool) -> Result<(), Fa
         out::data(&format!("pictures of the study: {}", names.join(", ")));
     }
     Ok(())
+}
+
+/// Draws the picture of a study in the requested size, from the numbers beside it.
+fn sized(folder: &Path, name: &str, args: &ShowArgs) -> Result<(), Fail> {
+    let path = folder.join(format!("{name}.json"));
+    let hint = "the same `swell study` again draws it anew; runs that are there are not repeated";
+    let text = std::fs::read(&path).map_err(|e| {
+        let fail = Fail::usage(format!("--size: {}: {e}", path.display()));
+        fail.hint(hint)
+    })?;
+    let picture: swell_study::Picture = serde_json::from_slice(&text).map_err(|e| {
+        let fail = Fail::usage(format!("--size: {}: {e}", path.display()));
+        fail.hint(hint)
+    })?;
+    let (width, mut height) = size(args);
+    if !matches!(args.size, Some(Size(_, Some(_)))) {
+        let own = swell_report::study_height(&picture, &Canvas::file(width, height));
+        height = own.unwrap_or(height);
+    }
+    draw(args, || {
+        swell_report::study_svg(&picture, &Canvas::file(width, height))
+    })
 }
 
 /// Size of the picture in pixels. Narrow pictures are taller in proportion, because text keeps its size.

@@ -311,6 +311,9 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
     interrupt::write(&path("svg"), svg.as_bytes())?;
     let vega = format!("{:#}", swell_report::study_vega(picture));
     interrupt::write(&path("vl.json"), vega.as_bytes())?;
+    // What `swell show --size` draws it from.
+    let own = serde_json::to_vec(picture).map_err(Fail::failed)?;
+    interrupt::write(&path("json"), &own)?;
     if cfg!(feature = "png") {
         // The warning about missing fonts was printed with the page's own pictures.
         interrupt::write(&path("png"), &pictures::png(&svg)?.0)?;

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use super::lock::SHARDS;
 use super::options::{Failure, Options};
 use super::own::{self, CELL_FACTS, CELLS, MEASURED, MODELS, OUTPUT, PACKETS};
+use super::pool::lock;
 use super::sets::{self, CellFacts, Set};
 use crate::observe::{Cell, Observations};
 use crate::plan::Plan;
@@ -56,10 +58,8 @@ pub(super) enum Kept {
 /// A run directory in use.
 pub(super) struct Directory<'d> {
     pub root: &'d Path,
-    /// Results of finished shards.
-    pub sets: Vec<Set>,
-    /// Indices in the plan of the runs in `sets`.
-    pub joined: BTreeSet<usize>,
+    /// Indices in the plan of the runs that are in sets of tables.
+    pub joined: Mutex<BTreeSet<usize>>,
     /// Suffix of unfinished files, unique to each writer.
     pub partial: String,
 }
@@ -71,18 +71,17 @@ impl<'d> Directory<'d> {
         manifest: &mut Manifest,
         options: &'d Options,
     ) -> Result<Directory<'d>, Failure> {
-        let mut dir = Directory {
+        let dir = Directory {
             root: options.dir.as_path(),
-            sets: Vec::new(),
-            joined: BTreeSet::new(),
+            joined: Mutex::default(),
             partial: match options.shard {
                 Some(shard) => format!("{}.partial", shard.label()),
                 None => "partial".to_owned(),
             },
         };
         dir.begin(plan, manifest, options)?;
-        dir.sets = sets::sets(dir.root, &manifest.hash)?;
-        dir.joined = dir.sets.iter().flat_map(Set::places).collect();
+        let sets = sets::sets(dir.root, &manifest.hash)?;
+        lock(&dir.joined).extend(sets.iter().flat_map(Set::places));
         Ok(dir)
     }
 
@@ -92,7 +91,7 @@ impl<'d> Directory<'d> {
 
     /// Whether a run is finished.
     pub(super) fn has(&self, index: usize) -> bool {
-        self.joined.contains(&index) || self.cell(index).exists()
+        lock(&self.joined).contains(&index) || self.cell(index).exists()
     }
 
     pub(super) fn finished(&self, cells: &[Cell]) -> usize {
@@ -204,15 +203,16 @@ impl<'d> Directory<'d> {
 
     /// Joins the finished runs into the tables and completes the manifest.
     pub(super) fn merge(
-        mut self,
+        self,
         plan: &Plan,
         manifest: &mut Manifest,
         before: f64,
         clock: Instant,
-    ) -> Result<(), StoreError> {
-        let of_shards: f64 = self.sets.iter().map(Set::wall_s).sum();
+    ) -> Result<(), Failure> {
+        let sets = sets::sets(self.root, &manifest.hash)?;
+        let of_shards: f64 = sets.iter().map(Set::wall_s).sum();
         let mut joined = BTreeMap::new();
-        for set in std::mem::take(&mut self.sets) {
+        for set in sets {
             joined.append(&mut set.read()?);
         }
         let mut runs = Vec::with_capacity(plan.cells.len());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::directory::Directory;
 use super::options::Failure;
@@ -30,8 +31,7 @@ impl Progress {
         let joined: BTreeSet<usize> = sets.iter().flat_map(Set::places).collect();
         let directory = Directory {
             root: dir,
-            sets,
-            joined,
+            joined: Mutex::new(joined),
             partial: String::new(),
         };
         let runs = 0..manifest.cells.len();

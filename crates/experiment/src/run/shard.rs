@@ -14,6 +14,9 @@ pub struct Shard {
 }
 
 impl Shard {
+    /// All runs.
+    pub(super) const ONLY: Shard = Shard { index: 1, of: 1 };
+
     /// Part `index` of `of`, counted from one; `None` if there is no such part.
     pub fn new(index: u32, of: u32) -> Option<Shard> {
         (1..=of).contains(&index).then_some(Shard { index, of })

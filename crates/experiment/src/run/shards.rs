@@ -1,27 +1,32 @@
-//! Results of shards: one set of tables each, until all runs are joined.
+//! Results of shards: sets of tables, until all runs are joined.
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use super::directory::Directory;
 use super::lock::SHARDS;
 use super::own::{CELL_FACTS, RUNS};
+use super::pool::lock;
 use super::sets::{CellFacts, Listed};
 use super::shard::Shard;
 use crate::observe::Cell;
 use crate::store::{RunResult, StoreError, at, read_cell, write_atomically, write_tables};
 
 impl Directory<'_> {
-    /// Joins the finished runs of a shard, which are stored one by one, into a set of tables.
-    pub(super) fn join_shard(
+    /// Joins the finished runs of a shard, which are stored one by one, into a set of tables. Those that are to be repeated
+    /// stay. `wall_s` is how long the shard took that no other set of it has, seconds.
+    pub(super) fn join_finished(
         &self,
         shard: Shard,
         cells: &[Cell],
         hash: &str,
-        clock: Instant,
+        wall_s: f64,
     ) -> Result<(), StoreError> {
-        let single = |i: &usize| shard.takes(*i) && self.cell(*i).exists();
+        let known = lock(&self.joined).clone();
+        let single = |i: &usize| {
+            let there = shard.takes(*i) && !known.contains(i) && self.cell(*i).exists();
+            there && !self.is_to_repeat(*i)
+        };
         let places: Vec<usize> = (0..cells.len()).filter(single).collect();
         if places.is_empty() {
             return Ok(());
@@ -29,7 +34,7 @@ impl Directory<'_> {
         let mut runs = Vec::with_capacity(places.len());
         let mut listed = Listed {
             hash: hash.to_owned(),
-            wall_s: clock.elapsed().as_secs_f64(),
+            wall_s,
             runs: Vec::with_capacity(places.len()),
         };
         for &i in &places {
@@ -58,6 +63,7 @@ impl Directory<'_> {
         })?;
         write_atomically(&path, &text)?;
         fs::rename(&partial, &set).map_err(at(&set))?;
+        lock(&self.joined).extend(&places);
         for &i in &places {
             let joined = self.cell(i);
             fs::remove_dir_all(&joined).map_err(at(&joined))?;

@@ -179,7 +179,7 @@ impl BarChart {
         let slot_width = area.width / self.groups.len().max(1) as f64;
         for (i, group) in self.groups.iter().enumerate() {
             let x = area.x + slot_width * i as f64;
-            self.draw_group(&mut svg, group, &axis, area, x, slot_width, &canvas.id);
+            self.draw_group(&mut svg, group, &axis, area, x, slot_width, canvas);
         }
         if let Some(t) = axis.at(self.reference) {
             let y = area.y + area.height * (1.0 - t);
@@ -203,7 +203,7 @@ impl BarChart {
         area: Area,
         x: f64,
         width: f64,
-        id: &str,
+        canvas: &Canvas,
     ) {
         let base = axis.at(self.reference).unwrap_or(0.0).clamp(0.0, 1.0);
         let to_y = |t: f64| area.y + area.height * (1.0 - t.clamp(0.0, 1.0));
@@ -235,6 +235,7 @@ impl BarChart {
                 .attr("data-name", name)
                 .attr("data-text", &self.say(group, *bar))
                 .open();
+            frame::tooltip(svg, canvas, &format!("{name}, {}", self.say(group, *bar)));
             let mut boxed = |class: &str, fill: Option<String>| {
                 let mut tag = svg.tag("rect").attr("class", class);
                 if let Some(fill) = fill {
@@ -252,7 +253,7 @@ impl BarChart {
             let look = if bar.is_bound() { "pale" } else { "area" };
             boxed(&format!("{look} f{slot}"), None);
             if legend::hatched(*slot) {
-                boxed("", Some(format!("url(#{id}-h{slot})")));
+                boxed("", Some(format!("url(#{}-h{slot})", canvas.id)));
             }
             let label = bar.label(self.quantity);
             let label_width = if upright {

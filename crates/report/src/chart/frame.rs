@@ -51,6 +51,13 @@ pub(crate) fn begin(canvas: &Canvas, title: &str, description: &str) -> Svg {
     svg
 }
 
+/// What a shape says when the pointer is on it. In a page the script says it, so this is only for files of their own.
+pub(crate) fn tooltip(svg: &mut Svg, canvas: &Canvas, text: &str) {
+    if canvas.standalone {
+        svg.tag("title").text(text);
+    }
+}
+
 /// Draws the heading of a standalone picture and returns its height.
 pub(crate) fn heading(svg: &mut Svg, canvas: &Canvas, title: &str) -> f64 {
     if !canvas.standalone {

@@ -264,7 +264,7 @@ impl HeatMap {
                 width: width - 1.0,
                 height: height - 1.0,
             };
-            self.draw_cell(&mut svg, cell, area);
+            self.draw_cell(&mut svg, canvas, cell, area);
             framed.extend(cell.framed.then_some(area));
         }
         for area in framed {
@@ -273,14 +273,16 @@ impl HeatMap {
         svg.finish()
     }
 
-    fn draw_cell(&self, svg: &mut Svg, cell: &HeatCell, area: Area) {
+    fn draw_cell(&self, svg: &mut Svg, canvas: &Canvas, cell: &HeatCell, area: Area) {
+        let said = self.say(cell);
         let [r, g, b] = colour(cell.value, self.end());
         let ink = INK[usize::from(is_dark([r, g, b]))];
         svg.tag("g")
             .attr("class", "bar")
             .attr("data-name", &self.rows[cell.panel.0])
-            .attr("data-text", &self.say(cell))
+            .attr("data-text", &said)
             .open();
+        frame::tooltip(svg, canvas, &format!("{}, {said}", self.rows[cell.panel.0]));
         svg.tag("rect")
             .attr("fill", &hex([r, g, b]))
             .num("x", area.x)

@@ -9,7 +9,8 @@ pub(super) fn network_section(data: &ReportData) -> Section {
     let figure = Figure::both("network", "", "", |canvas, width| {
         let height = network::height(&data.network, width);
         vec![network::svg(&data.network, &canvas("", height))]
-    });
+    })
+    .vega(&network::vega(&data.network, network::WIDE));
     Section {
         id: "the-network".into(),
         title: "The network".into(),

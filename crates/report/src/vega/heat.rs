@@ -46,8 +46,33 @@ impl HeatMap {
             "field": "ratio", "type": "quantitative", "title": self.value,
             "scale": {"type": "log", "domain": stops.map(rounded), "range": colours, "clamp": true},
         });
+        let told = [
+            ("ratio", self.value.as_str(), true),
+            (
+                "low",
+                "from",
+                self.cells.iter().any(|c| c.interval.is_some()),
+            ),
+            (
+                "high",
+                "to",
+                self.cells.iter().any(|c| c.interval.is_some()),
+            ),
+            (
+                "answer",
+                "answer",
+                self.cells.iter().any(|c| c.answer.is_some()),
+            ),
+        ];
+        let told = told.into_iter().filter(|(_, _, there)| *there);
+        let tooltip: Vec<Value> = told
+            .map(|(field, title, _)| match field {
+                "answer" => json!({"field": field, "title": title}),
+                _ => json!({"field": field, "type": "quantitative", "title": title, "format": ".3~g"}),
+            })
+            .collect();
         let mut layers = vec![
-            json!({"mark": "rect", "encoding": {"x": x, "y": y, "color": shade}}),
+            json!({"mark": "rect", "encoding": {"x": x, "y": y, "color": shade, "tooltip": tooltip}}),
             json!({
                 "mark": {"type": "text", "color": "#1b1f23"},
                 "encoding": {"x": x, "y": y, "text": {"field": "ratio", "type": "quantitative", "format": ".2f"}},

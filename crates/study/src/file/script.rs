@@ -206,6 +206,8 @@ fn estimates(engine: &mut Engine) {
         .register_fn("+", |a: Estimate, b: Estimate| a.plus(&b))
         .register_fn("-", |a: Estimate| a.map(|x| -x))
         .register_fn("abs", |a: Estimate| a.value.abs())
+        // The interval of a mean logarithm becomes that of the geometric mean.
+        .register_fn("exp", |a: Estimate| a.map(f64::exp))
         // `a` with the interval a - b to a + b, for example a deviation instead of the interval of the mean.
         .register_fn("spread", |a: Estimate, b: Estimate| Estimate {
             interval: Some([a.value - b.value, a.value + b.value]),
@@ -435,6 +437,9 @@ mod tests {
         assert!((get("(a / a).mean") - 1.0).abs() < 1e-12);
         // Half-widths of independent estimates add in quadrature.
         assert!((get("(a + a).high") - (4.0 + 1.5912 * 2f64.sqrt())).abs() < 1e-3);
+        // The ends are those of the logarithm, each as a factor.
+        assert!((get("exp(a).mean") - 2f64.exp()).abs() < 1e-12);
+        assert!((get("exp(a).high") / get("exp(a).mean") - 1.5912f64.exp()).abs() < 1e-3);
         // Mean 3 and half-width 1.9632 of five seeds.
         assert!((get("over_seeds([1, 2.0, 3, 4, 5]).high") - 4.963_2).abs() < 1e-4);
         assert_eq!(get("most([#{x: 1}, #{x: 3.5}, #{x: 2}], \"x\").x"), 3.5);

@@ -255,7 +255,6 @@ fn options_without_effect_are_refused() {
             show("network", &["--size", "7x4in"]),
             "`network` is as high",
         ),
-        (show("network", &["--vega", "-"]), "`network` is no chart"),
         (
             show("waterfall", &[]),
             "`--picture` can be: cdf, network, time",
@@ -267,8 +266,10 @@ fn options_without_effect_are_refused() {
         assert!(said.contains(says), "{args:?}: {said}");
     }
     assert!(!dir.0.join("x").exists() && !dir.0.join("a.svg").exists());
-    let out = run(&dir, &show("network", &["--size", "7in"]));
-    assert!(out.status.success(), "{}", text(&out.stderr));
+    for more in [&["--size", "7in"][..], &["--vega", "n.json"]] {
+        let out = run(&dir, &show("network", more));
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
 }
 
 #[test]

@@ -42,6 +42,40 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
     assert!(copied.status.success(), "{}", text(&copied.stderr));
     let own = std::fs::read(study.join("pictures/figure2-era.svg")).unwrap();
     assert_eq!(std::fs::read(dir.0.join("f.svg")).unwrap(), own);
+    // In the width of a column it is drawn from the study's numbers, and needs no runs.
+    let column = |size: &str| {
+        let args = [
+            "show",
+            shown,
+            "--picture",
+            "figure2-era",
+            "--svg",
+            "c.svg",
+            "--size",
+            size,
+        ];
+        let drawn = run(&dir, &args);
+        assert!(drawn.status.success(), "{}", text(&drawn.stderr));
+        std::fs::read_to_string(dir.0.join("c.svg")).unwrap()
+    };
+    assert!(column("700x420px").as_bytes() == own, "its own size");
+    let narrow = column("3.3in");
+    assert!(narrow.contains("width=\"316.8\"") && narrow.contains("data-name="));
+    std::fs::rename(study.join("pictures/figure2-era.json"), dir.0.join("away")).unwrap();
+    let args = [
+        "show",
+        shown,
+        "--picture",
+        "figure2-era",
+        "--svg",
+        "c.svg",
+        "--size",
+        "3.3in",
+    ];
+    let lost = run(&dir, &args);
+    assert_eq!(lost.status.code(), Some(2));
+    assert!(text(&lost.stderr).contains("the same `swell study` again"));
+    std::fs::rename(dir.0.join("away"), study.join("pictures/figure2-era.json")).unwrap();
     let unknown = run(&dir, &["show", shown, "--picture", "x", "--pdf", "f.pdf"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("figure8-today"));

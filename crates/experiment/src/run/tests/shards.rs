@@ -1,5 +1,7 @@
 //! A directory has one writer, or several shards that produce the same result together.
 
+use std::sync::Mutex;
+
 use super::*;
 
 fn shard(k: u32, n: u32) -> Option<Shard> {
@@ -53,6 +55,80 @@ fn shards_leave_what_one_machine_does_whatever_their_number_and_order() {
         assert_eq!(joined.manifest.cells, whole.manifest.cells);
         assert_eq!(joined.manifest.measured, whole.manifest.measured);
     }
+}
+
+/// Directories of single runs, and all files below a directory.
+fn counts(dir: &Path) -> (usize, usize) {
+    fn below(dir: &Path) -> usize {
+        let Ok(entries) = std::fs::read_dir(dir) else {
+            return 0;
+        };
+        let each = entries.flatten().map(|e| match e.path() {
+            path if path.is_dir() => below(&path),
+            _ => 1,
+        });
+        each.sum()
+    }
+    let single = std::fs::read_dir(dir.join("cells"));
+    (single.map_or(0, Iterator::count), below(dir))
+}
+
+#[test]
+fn many_runs_have_few_files_while_they_run() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(90));
+    let whole = options(&scratch, "whole", 2);
+    let most = Mutex::new((0, 0));
+    let count = |dir: &Path| {
+        let (single, files) = counts(dir);
+        let mut most = most.lock().unwrap();
+        *most = (most.0.max(single), most.1.max(files));
+    };
+    let counted = |dir: &Path, event: &Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            count(dir);
+        }
+    };
+    let backend = MadeUp::default();
+    let on_event = |event: Event<'_>| counted(&whole.dir, &event);
+    let ended = run(&plan, &backend, &whole, &on_event, &|| false).unwrap();
+    assert!(matches!(ended, RunOutcome::Complete(_)));
+    assert_eq!(plan.cells.len(), 270);
+    let (single, files) = *most.lock().unwrap();
+    assert!((90..=102).contains(&single), "{single} runs by themselves");
+    // 1600 of single runs otherwise; what was measured has a file for each replication.
+    assert!(files < 850, "{files} files");
+    assert!(counts(&whole.dir) < (1, 10));
+
+    // A shard with sets of its own goes on where it stopped, and its tables are those of the whole.
+    let parted = options(&scratch, "parted", 2);
+    let first = Options {
+        shard: shard(1, 2),
+        ..parted.clone()
+    };
+    let finished = AtomicUsize::new(0);
+    let counting = |event: Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            finished.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let stop = || finished.load(Ordering::SeqCst) >= 120;
+    let cut = run(&plan, &backend, &first, &counting, &stop).unwrap();
+    let RunOutcome::Interrupted { finished: kept, .. } = cut else {
+        panic!("{cut:?}")
+    };
+    assert!(
+        (120..135).contains(&kept) && counts(&parted.dir).0 < 35,
+        "{kept}"
+    );
+    let seen = Progress::of(&parted.dir).unwrap();
+    assert_eq!(seen.finished.iter().filter(|f| **f).count(), kept);
+    let RunOutcome::Shard { finished: all, .. } = done(&plan, &first) else {
+        panic!("the shard is not finished")
+    };
+    assert_eq!((all, counts(&parted.dir).0), (135, 0));
+    complete(&plan, &parted);
+    assert!(self::files(&parted.dir) == self::files(&whole.dir));
 }
 
 #[test]

@@ -93,6 +93,8 @@ fn every_cell_has_its_place_its_number_and_its_answer() {
         ">2048</text>",
         "Round trip 10 ms, Rate 20 Mbit/s, Load 30 %: 0.25× [0.20 … 0.30], does not matter",
         "cannot tell, the opposite\"",
+        // Without the page's script the browser shows the title of a cell.
+        "<title>CBR, Round trip 10 ms, Rate 20 Mbit/s, Load 30 %: 0.25× [0.20 … 0.30], does not matter</title>",
     ] {
         assert!(svg.contains(text), "{text}: {svg}");
     }
@@ -127,6 +129,14 @@ fn a_specification_has_a_facet_for_each_panel_and_every_cell() {
     assert_eq!(rows.len(), 15);
     assert_eq!(rows[1]["low"], 0.2);
     assert_eq!(rows[1]["answer"], "does not matter");
+    let tooltip = spec["spec"]["layer"][0]["encoding"]["tooltip"].clone();
+    let fields: Vec<&str> = tooltip
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|t| t["field"].as_str())
+        .collect();
+    assert_eq!(fields, ["ratio", "low", "high", "answer"]);
     assert_eq!(rows[5]["framed"], true);
     assert_eq!(rows[14]["row"], "a <learnt> background");
     assert_eq!(spec["facet"]["column"]["title"], "Round trip (s)");

@@ -85,6 +85,27 @@ fn a_harm_that_packets_miss_is_a_flip() {
 }
 
 #[test]
+fn a_cell_has_the_interval_of_its_ratio() {
+    let made = atlas(
+        |line, seed| match line {
+            "cbr" => [2.0, 4.0, 2.0, 4.0, 2.0][seed],
+            _ => 2.0,
+        },
+        50.0,
+    );
+    let picture = &made.sections[0].pictures[0];
+    let panels = &picture.heatmap.as_ref().expect("a map").panels;
+    let cbr = panels[0].cells[0].value;
+    // Logarithms ln 2 · (1, 2, 1, 2, 1): mean 1.4, s = 0.5477, half = 2.7764 × 0.5477 / √5 = 0.6801, each times ln 2.
+    let [low, high] = cbr.interval.expect("five seeds have one");
+    for (is, power) in [(cbr.value, 1.4), (low, 1.4 - 0.6801), (high, 1.4 + 0.6801)] {
+        assert!((is / 2f64.powf(power) - 1.0).abs() < 1e-3, "{is}");
+    }
+    let same = panels[6].cells[0].value;
+    assert_eq!((same.low(), same.high()), (same.value, same.value));
+}
+
+#[test]
 fn few_objects_tell_nothing() {
     let made = atlas(|_, _| 2.0, 19.0);
     assert_eq!(cells(&made), [(Some(Answer::CannotTell), false); 4]);
