@@ -44,6 +44,17 @@ fn several_interfaces_at_each_end_are_joined_as_by_switches() {
     }
 }
 
+#[test]
+fn the_internet_is_reached_through_nat_and_the_machine_stays_as_it_is() {
+    let dir = Scratch::new("uplink");
+    if !swell_needs::programs(&["ip", "ping", "python3"]) {
+        return;
+    }
+    if emulates(&dir) {
+        script(&dir, "uplink-check", &[]);
+    }
+}
+
 /// The short version. Without options, `scripts/quic-check` tries all scenarios, and QUIC itself, which
 /// `python-tests/test_programs.py` does, too.
 #[test]
@@ -92,7 +103,11 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
     let tools = dir.0.join("tools");
     std::fs::create_dir(&tools).unwrap();
     let cargo = tools.join("cargo");
-    std::fs::write(&cargo, "#!/bin/sh\necho 'nothing has to be built' >&2; exit 1\n").unwrap();
+    std::fs::write(
+        &cargo,
+        "#!/bin/sh\necho 'nothing has to be built' >&2; exit 1\n",
+    )
+    .unwrap();
     std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", tools.display());
