@@ -127,6 +127,12 @@ fn set_up(uplink: &Uplink, mtu: u32) -> io::Result<()> {
     let wire = netlink.index(WIRE)?;
     masquerade(inside, outside).map_err(during("set rules of nftables"))?;
     netlink.raise(LOOPBACK)?;
+    for (device, network) in [(inside, uplink.inside), (outside, uplink.outside)] {
+        let address = LinkAttribute::Address(hardware(network.addr()));
+        netlink
+            .set_link(device, LinkFlags::empty(), vec![address])
+            .map_err(during("set its hardware address"))?;
+    }
     let mtu = vec![LinkAttribute::Mtu(mtu)];
     netlink
         .set_link(inside, LinkFlags::Up, mtu.clone())
@@ -153,6 +159,12 @@ fn set_up(uplink: &Uplink, mtu: u32) -> io::Result<()> {
             source,
         )
         .map_err(during(format!("add the route by {}", uplink.via)))
+}
+
+/// The hardware address of a device with this address, a locally administered one (IEEE 802 section 8.4). It is the same
+/// for the next gateway. Otherwise neighbours would send to the last one's until they ask again.
+fn hardware(address: Ipv4Addr) -> Vec<u8> {
+    [&[2, 0x73][..], &address.octets()].concat()
 }
 
 /// Files below /proc/sys/net. Reverse-path filtering (RFC 3704) drops packets with a source outside the hosts' prefix.
