@@ -6,6 +6,8 @@
 //! stamps send HOST PORT RATE SECONDS SIZE [exponential]
 //!                                           RATE datagrams of SIZE payload bytes a second, at equal distances or at
 //!                                           exponential ones, with real-time priority if it is granted
+//! stamps floor HOST PORT RATE SECONDS SIZE  prints the processor time per datagram of a loop that sleeps until each is
+//!                                           due and sends it, with real-time priority if it is granted
 //! ```
 //!
 //! Both ends must be on one machine, because they read its clock; under `swell under` they are.
@@ -48,8 +50,14 @@ fn main() -> Result<(), Any> {
                 gaps,
             )
         }
+        ["floor", host, port, rate, seconds, size] => floor(
+            (host, port.parse()?),
+            rate.parse()?,
+            seconds.parse()?,
+            size.parse()?,
+        ),
         _ => Err(
-            "stamps receive PORT [DELAY] | stamps send HOST PORT RATE SECONDS SIZE [exponential]"
+            "stamps receive PORT [DELAY] | stamps send HOST PORT RATE SECONDS SIZE [exponential] | stamps floor HOST PORT RATE SECONDS SIZE"
                 .into(),
         ),
     }
@@ -71,12 +79,7 @@ fn send(
     if gaps.is_some() {
         be_punctual(true);
     }
-    let to = to
-        .to_socket_addrs()?
-        .find(|a| a.is_ipv4())
-        .ok_or("no such host")?;
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect(to)?;
+    let socket = connected(to)?;
     let begun = Instant::now();
     let count = (rate * seconds) as u64;
     let mut packet = vec![0; size.max(16)];
@@ -108,6 +111,39 @@ fn send(
         std::thread::sleep(Duration::from_millis(50));
         let _ = socket.send(&packet[..16]);
     }
+    Ok(())
+}
+
+fn connected(to: (&str, u16)) -> Result<UdpSocket, Any> {
+    let to = to
+        .to_socket_addrs()?
+        .find(|a| a.is_ipv4())
+        .ok_or("no such host")?;
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect(to)?;
+    Ok(socket)
+}
+
+/// What no emulator that wakes for each packet can be below on this machine: a wake-up and a datagram sent.
+#[expect(clippy::print_stdout, reason = "this is what the example is for")]
+fn floor(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any> {
+    be_punctual(true);
+    let socket = connected(to)?;
+    let packet = vec![0; size];
+    let count = (rate * seconds) as u64;
+    // Nanoseconds on a processor, the first field (Documentation/scheduler/sched-stats.rst of Linux).
+    let spent = || -> Result<u64, Any> {
+        let all = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+        Ok(all.split(' ').next().unwrap_or_default().parse()?)
+    };
+    let (before, begun) = (spent()?, Instant::now());
+    for i in 0..count {
+        let due = Duration::from_secs_f64(i as f64 / rate);
+        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        let _ = socket.send(&packet);
+    }
+    let each = (spent()? - before) as f64 / count.max(1) as f64 / 1e3;
+    println!("{each:.1} us of processor time per datagram");
     Ok(())
 }
 

@@ -38,10 +38,12 @@ mod config;
 mod device;
 pub mod doctor;
 mod error;
+mod gateway;
 mod helper;
 mod inside;
 mod interface;
 mod lateness;
+mod masquerade;
 mod merge;
 mod netlink;
 mod orphans;
@@ -55,6 +57,7 @@ mod routes;
 mod sched;
 pub mod scratch;
 mod segment;
+mod setting;
 mod sum;
 pub mod sys;
 mod tables;
@@ -65,6 +68,7 @@ pub use cable::{CABLE, CableEnd, cable};
 pub use config::HostConfig;
 pub use device::{Device, DeviceConfig, Offload};
 pub use error::Error;
+pub use gateway::{Gateway, Uplink};
 pub use helper::helper_main;
 pub use interface::{Interface, InterfaceFacts};
 pub use lateness::{Late, Lateness};
@@ -86,6 +90,7 @@ use netlink::{LOOPBACK, Netlink};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use program::{SharedChild, connect, lock};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use setting::{raise_buffers, write_setting};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -560,25 +565,6 @@ fn settings(v6: bool, prefix_v6: bool) -> Vec<(&'static str, &'static str, bool)
         ("ipv6/conf/swell0/router_solicitations", "0", false),
     ]);
     all
-}
-
-/// Writes a setting of the calling thread's network namespace.
-fn write_setting(path: &str, value: &str) -> io::Result<()> {
-    fs::write(Path::new("/proc/sys/net").join(path), value)
-}
-
-/// Raises the maximum of TCP's buffers to at least this many bytes (tcp(7): minimum, default, maximum).
-fn raise_buffers(bytes: u64) -> io::Result<()> {
-    for path in ["ipv4/tcp_rmem", "ipv4/tcp_wmem"] {
-        let text = fs::read_to_string(Path::new("/proc/sys/net").join(path))?;
-        let sizes: Vec<&str> = text.split_whitespace().collect();
-        if let [least, first, largest] = sizes[..]
-            && largest.parse::<u64>().is_ok_and(|now| now < bytes)
-        {
-            write_setting(path, &format!("{least} {first} {bytes}"))?;
-        }
-    }
-    Ok(())
 }
 
 fn unknown_congestion_control(config: &HostConfig, error: io::Error) -> Error {

@@ -1,6 +1,6 @@
 //! Links, addresses and routes of one network namespace, by rtnetlink(7), so that no external tool is needed.
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use netlink_packet_core::{
     DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
     NetlinkMessage, NetlinkPayload,
@@ -9,7 +9,8 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+    InfoData, InfoKind, InfoMacVlan, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    MacVlanMode, Stats64,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
@@ -83,6 +84,26 @@ impl Netlink {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.ask(RouteNetlinkMessage::NewLink(message), flags)?;
+        Ok(())
+    }
+
+    /// Creates a device with a hardware address of its own on the Ethernet interface `lower`, in the network namespace of
+    /// which `there` is a descriptor.
+    pub fn add_macvlan(&mut self, name: &str, lower: u32, there: RawFd) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::Link(lower),
+            LinkAttribute::NetNsFd(there),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::MacVlan),
+                LinkInfo::Data(InfoData::MacVlan(vec![InfoMacVlan::Mode(
+                    MacVlanMode::Bridge,
+                )])),
+            ]),
+        ];
         let flags = NLM_F_CREATE | NLM_F_EXCL;
         self.ask(RouteNetlinkMessage::NewLink(message), flags)?;
         Ok(())
@@ -183,9 +204,19 @@ impl Netlink {
 
     /// Gives the device a host address, without a route to neighbours.
     pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        self.add_prefix(index, IpNet::from(address))
+    }
+
+    /// Gives the device an address, and a route to the other addresses of its prefix.
+    pub fn add_network(&mut self, index: u32, network: Ipv4Net) -> io::Result<()> {
+        self.add_prefix(index, network.into())
+    }
+
+    fn add_prefix(&mut self, index: u32, network: IpNet) -> io::Result<()> {
+        let address = network.addr();
         let mut message = AddressMessage::default();
         message.header.family = family(address);
-        message.header.prefix_len = IpNet::from(address).prefix_len();
+        message.header.prefix_len = network.prefix_len();
         message.header.index = index;
         message.header.scope = AddressScope::Universe;
         message.header.flags = AddressHeaderFlags::empty();

@@ -1,5 +1,6 @@
 //! `swell bridge`: joins existing interfaces by emulated links with background traffic.
 
+mod nat;
 mod network;
 mod ports;
 mod scenario;
@@ -17,6 +18,7 @@ use swell_emulate::{FaultCounts, FaultTally, Faults};
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 
+use self::nat::Nat;
 use self::ports::{AttachmentPoint, Port};
 use self::scenario::{Others, Scenario};
 use crate::emulation::EmulationArgs;
@@ -37,8 +39,17 @@ pub(crate) struct BridgeArgs {
     #[arg(long, value_name = "INTERFACE", required_unless_present = "port")]
     pub left: Vec<String>,
     /// An interface on the servers' side. Again for more.
-    #[arg(long, value_name = "INTERFACE", required_unless_present = "port")]
+    #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["port", "nat"])]
     pub right: Vec<String>,
+    /// Join the network of an interface to the servers' side by NAT (IPv4). ADDRESS is a free one of that network, GATEWAY
+    /// its router, INSIDE the gateway's address for the hosts of the bridge (default: 192.168.77.1/24), such as
+    /// 'eth0 address=203.0.113.9/24 via=203.0.113.1'.
+    #[arg(
+        long,
+        value_name = "INTERFACE address=ADDRESS/BITS via=GATEWAY [inside=INSIDE/BITS]",
+        conflicts_with = "route"
+    )]
+    pub nat: Option<Nat>,
     /// The links of an experiment file instead of one. BACKGROUND is then one of its backgrounds, --left and --right
     /// are the ends of its first foreground's path.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "up", "down", "deliveries", "deliveries_up", "deliveries_down", "delay", "queue", "qdisc", "loss", "change", "load", "seed", "warmup", "scenario"])]
@@ -109,6 +120,7 @@ impl From<FaultCounts> for MetSide {
 
 pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     let (places, interfaces) = check(args)?;
+    let gateway = args.nat.as_ref().map(Nat::gateway).transpose()?;
     let scratch =
         Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
     let mut link = args.link.link();
@@ -177,6 +189,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         spec: &network.spec,
         interfaces: &interfaces,
         layout: &layout,
+        gateway: gateway.as_ref(),
         routed: args.route,
         faults: &faults,
         tally: &tally,
@@ -238,9 +251,12 @@ fn check(args: &BridgeArgs) -> Result<(Vec<Port>, Vec<InterfaceFacts>), Fail> {
         side(left.0, left.1),
         side(right.0, right.1),
         args.port.clone(),
+        // The last one: `Bridge::gateway` is that of the last interface.
+        args.nat.iter().map(Nat::port).collect(),
     ]
     .concat();
-    if args.scenario.is_some() && [args.left.len(), args.right.len()] != [1, 1] {
+    let rights = args.right.len() + usize::from(args.nat.is_some());
+    if args.scenario.is_some() && [args.left.len(), rights] != [1, 1] {
         return Err(Fail::usage(
             "a scenario is for one interface on each side, as the runner has them",
         ));
@@ -273,7 +289,9 @@ fn check(args: &BridgeArgs) -> Result<(Vec<Port>, Vec<InterfaceFacts>), Fail> {
                 Fail::usage(format!("{name} is down")).hint(format!("`ip link set {name} up`"))
             );
         }
-        if !args.route && !end.addresses.is_empty() {
+        // The gateway has an address of its own beside those of the machine.
+        let apart = args.nat.as_ref().is_some_and(|nat| nat.is_on(name));
+        if !args.route && !apart && !end.addresses.is_empty() {
             out::say(&format!(
                 "warning: {name} has addresses of this machine ({}), which answers there itself",
                 end.addresses.join(", ")

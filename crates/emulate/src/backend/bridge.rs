@@ -19,7 +19,7 @@ use crate::{
     Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Running, Urgency,
 };
 use swell_host::{
-    Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, Routes, be_punctual,
+    Gateway, Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, Routes, be_punctual,
 };
 
 /// A bridge between interfaces.
@@ -32,6 +32,8 @@ pub struct Bridge<'b> {
     pub interfaces: &'b [InterfaceFacts],
     /// Where they are.
     pub layout: &'b Layout,
+    /// The gateway that joins the last interface's network by NAT. Otherwise that interface is joined itself.
+    pub gateway: Option<&'b Gateway>,
     /// Join them like a router, not like switches: packets that hosts on each side send through this machine cross.
     pub routed: bool,
     /// Faults in addition to the impairments of links. They need one interface on the left and one on the right.
@@ -49,9 +51,19 @@ const NO_DEVICE: i32 = rustix::io::Errno::NODEV.raw_os_error();
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
+    /// The gateway, if it is that of this interface.
+    fn gateway_of(&self, interface: usize) -> Option<&Gateway> {
+        self.gateway
+            .filter(|_| interface + 1 == self.interfaces.len())
+    }
+
     /// Opens an interface.
-    fn open(&self, name: &str) -> std::io::Result<Box<dyn Nic>> {
+    fn open(&self, interface: usize) -> std::io::Result<Box<dyn Nic>> {
         let together = self.interfaces.len();
+        if let Some(gateway) = self.gateway_of(interface) {
+            return Ok(Box::new(gateway.open(together)?));
+        }
+        let name = &*self.interfaces[interface].name;
         if !self.routed {
             return Ok(Box::new(Interface::open(name, together)?));
         }
@@ -62,11 +74,11 @@ impl Bridge<'_> {
 
     /// Opens every interface.
     fn open_each(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
-        let open = |facts: &InterfaceFacts| {
-            let opened = self.open(&facts.name);
+        let open = |(i, facts): (usize, &InterfaceFacts)| {
+            let opened = self.open(i);
             opened.map_err(|e| failed(format!("interface {}: {e}", facts.name)))
         };
-        self.interfaces.iter().map(open).collect()
+        self.interfaces.iter().enumerate().map(open).collect()
     }
 
     /// Opens all interfaces, with the faults between them.
@@ -113,11 +125,13 @@ impl Bridge<'_> {
                 }
                 (self.changed)(name, false);
             }
-            // A router's interface has lost its addresses, too, so it is left alone.
-            let usable = |n: &InterfaceFacts| n.up && n.ethernet && !n.enslaved && !self.routed;
+            // A router's interface has lost its addresses, too, and the gateway its device on the interface. Both are
+            // left alone.
+            let lasting = !self.routed && self.gateway_of(i).is_none();
+            let usable = |n: &InterfaceFacts| n.up && n.ethernet && !n.enslaved && lasting;
             if indices[i].is_none()
                 && let Some(again) = now.filter(usable)
-                && let Ok(nic) = self.open(name)
+                && let Ok(nic) = self.open(i)
             {
                 running.replace(i, nic);
                 indices[i] = Some(again.index);

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv6Addr, TcpListener};
+use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -24,8 +24,12 @@ use tower_http::services::ServeDir;
 
 use swell_host::Host;
 
-/// The port of the service name `http`.
+/// The ports of the service names `http` and `https`.
 const PORT: u16 = 80;
+const PORT_TLS: u16 = 443;
+
+#[cfg(feature = "http3")]
+mod http3;
 
 /// An HTTP server that runs on a thread of its own.
 pub struct Serving {
@@ -34,17 +38,28 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Serves IPv4 and IPv6 on port 80 of a host. `/1MB` returns a megabyte of zeros, unless the directory has a file
-    /// of that name.
+    /// Serves IPv4 and IPv6 on a host: HTTP/1.1 and HTTP/2 on TCP port 80, HTTP/3 on UDP port 443. `/1MB` returns a
+    /// megabyte of zeros, unless the directory has a file of that name.
     ///
     /// # Errors
-    /// If the port is taken, or the operating system refuses to create a thread.
+    /// If a port is taken, or the operating system refuses to create a thread.
     pub fn start(host: &Host, directory: PathBuf) -> io::Result<Serving> {
-        let listener = host.enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)))??;
-        Serving::on(listener, directory)
+        let any = Ipv6Addr::UNSPECIFIED;
+        let bind = || {
+            // A port that is open but silent would let clients wait.
+            let quic = cfg!(feature = "http3").then(|| UdpSocket::bind((any, PORT_TLS)));
+            Ok::<_, io::Error>((TcpListener::bind((any, PORT))?, quic.transpose()?))
+        };
+        let (listener, quic) = host.enter(bind)??;
+        Serving::on(listener, quic, directory)
     }
 
-    fn on(listener: TcpListener, directory: PathBuf) -> io::Result<Serving> {
+    #[cfg_attr(not(feature = "http3"), expect(unused_variables))]
+    fn on(
+        listener: TcpListener,
+        quic: Option<UdpSocket>,
+        directory: PathBuf,
+    ) -> io::Result<Serving> {
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -60,7 +75,13 @@ impl Serving {
                     let files = ServeDir::new(directory)
                         .call_fallback_on_method_not_allowed(true)
                         .fallback(any(object));
-                    let serve = axum::serve(socket, Router::new().fallback_service(files));
+                    let router = Router::new().fallback_service(files);
+                    // It ends with the runtime.
+                    #[cfg(feature = "http3")]
+                    if let Some(quic) = quic {
+                        tokio::spawn(http3::serve(quic, router.clone()));
+                    }
+                    let serve = axum::serve(socket, router);
                     tokio::select! {
                         _ = serve.into_future() => {}
                         _ = stopped => {}
@@ -313,7 +334,7 @@ mod tests {
         std::fs::write(dir.path().join("2kB"), "a file").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let _serving = Serving::on(listener, dir.path().into()).unwrap();
+        let _serving = Serving::on(listener, None, dir.path().into()).unwrap();
         let get = |path: &str| {
             let mut stream = TcpStream::connect(address).unwrap();
             write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
@@ -338,7 +359,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let _serving = Serving::on(listener, dir.path().into()).unwrap();
+        let _serving = Serving::on(listener, None, dir.path().into()).unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -415,7 +436,7 @@ mod tests {
     fn the_second_version_is_spoken_without_being_asked() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let _serving = Serving::on(listener, std::env::temp_dir()).unwrap();
+        let _serving = Serving::on(listener, None, std::env::temp_dir()).unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         // RFC 9113 section 3.4: the client sends the preface and an empty SETTINGS frame; the server replies with its
         // own.

@@ -5,6 +5,7 @@
     reason = "a failed script says more than fits into a message"
 )]
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::under::emulates;
@@ -40,6 +41,17 @@ fn several_interfaces_at_each_end_are_joined_as_by_switches() {
     let dir = Scratch::new("ports");
     if emulates(&dir) {
         script(&dir, "ports-check", &[]);
+    }
+}
+
+#[test]
+fn the_internet_is_reached_through_nat_and_the_machine_stays_as_it_is() {
+    let dir = Scratch::new("uplink");
+    if !swell_needs::programs(&["ip", "ping", "python3"]) {
+        return;
+    }
+    if emulates(&dir) {
+        script(&dir, "uplink-check", &[]);
     }
 }
 
@@ -87,13 +99,26 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
         swell_needs::skip("only root starts nginx as another user");
         return;
     }
+    // A build would wait for other builds, beyond every time limit. The program is given, so there is nothing to build.
+    let tools = dir.0.join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let cargo = tools.join("cargo");
+    std::fs::write(
+        &cargo,
+        "#!/bin/sh\necho 'nothing has to be built' >&2; exit 1\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", tools.display());
     for signal in ["KILL", "TERM", ""] {
         // nginx overwrites its environment, but its command line names its files.
         let mark = dir.0.join(format!("ends-{signal}"));
         std::fs::create_dir(&mark).unwrap();
         let mark = mark.to_str().unwrap();
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench-generate");
-        let mut child = Command::new(path)
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench-generate");
+        let mut child = Command::new(script)
+            .env("PATH", &path)
             // No part is selected: agents and servers start, and nothing is measured.
             .args(["1", "1", "none"])
             .env("SWELL", env!("CARGO_BIN_EXE_swell"))
