@@ -79,7 +79,7 @@ fn waiting_for_the_tapped_link_is_no_thinking() {
         (1, 50, 4, pages, 5, ""),
         (10, 100, 1, reading, 8, ""),
     ] {
-        let of = |mbit: u32| link(mbit, rtt).replace("1BDP", &format!("{queue}BDP"));
+        let of = |rate: u32| link(rate, rtt).replace("1BDP", &format!("{queue}BDP"));
         let truth = web(clients, &format!("{keys}\n{tcp}"));
         let m = learn(&of(mbit), &truth, [20, 80], None);
         let learnt = played(&m, &dir.path().join("model.json"), tcp);

@@ -39,10 +39,10 @@ impl Learner {
         self.counts.offered = thinner.offered();
         // Where sessions must not depend on each other, all are kept.
         self.counts.too_long = !self.options.apart && thinner.fit(SESSIONS);
-        let (sessions, delays, thinning) = thinner.finish_with();
-        let mut noted: Vec<(Session, Delays)> = sessions.into_iter().zip(delays).collect();
+        let (kept, delays_of_kept, thinning) = thinner.finish_with();
+        let mut noted: Vec<(Session, Delays)> = kept.into_iter().zip(delays_of_kept).collect();
         noted.sort_by_key(|s| s.0.start);
-        let (mut sessions, delays): (Vec<Session>, Vec<Delays>) = noted.into_iter().unzip();
+        let (mut sessions, all_delays): (Vec<Session>, Vec<Delays>) = noted.into_iter().unzip();
         // A trace of one packet has no duration, but a session needs a non-empty interval.
         let duration = self.options.length.as_nanos().max(self.now + 1_000);
 
@@ -74,7 +74,7 @@ impl Learner {
                 ..path
             }
         };
-        for (s, delays) in sessions.iter_mut().zip(delays) {
+        for (s, delays) in sessions.iter_mut().zip(all_delays) {
             let client = &seen(&client_paths, &of_clients, s.client);
             let mut turns = delays.turns.into_iter();
             for (g, due) in s.groups.iter_mut().zip(delays.groups) {

@@ -378,7 +378,8 @@ impl Learner {
         {
             self.users.answered(place, due);
         }
-        self.hosts.delivered(hosts[from], observed.delivered, self.now);
+        self.hosts
+            .delivered(hosts[from], observed.delivered, self.now);
         if !self.options.apart {
             let [own, other] = [hosts[from], hosts[1 - from]];
             let way = usize::from(!left);

@@ -454,7 +454,7 @@ impl Users {
             c.overlap = None;
         }
         if !groups.is_empty() {
-            let session = Session {
+            let whole = Session {
                 class: u32::from(p.class),
                 start,
                 weight: 1.0,
@@ -463,7 +463,7 @@ impl Users {
                 lasted: Some(Dur::from_nanos(ended).saturating_sub(start)),
                 groups,
             };
-            done(session, delays);
+            done(whole, delays);
         }
     }
 }

@@ -126,13 +126,13 @@ impl Chunks {
         let mut dues: Vec<Dues> = Vec::new();
         // End time and direction of the previous chunk.
         let mut last = (opened, None);
-        let mut before = 0;
+        let mut earlier = 0;
         for c in &self.list {
-            let due = std::mem::replace(&mut before, micros(c.due));
+            let due = std::mem::replace(&mut earlier, micros(c.due));
             let pause = Dur::from_nanos(c.first.saturating_sub(last.0));
             match (c.down, last.1) {
                 // More of the same unit.
-                (down, Some(before)) if down == before && c.begins != Begins::Unit => {
+                (down, Some(was_down)) if down == was_down && c.begins != Begins::Unit => {
                     if let Some(turn) = turns.last_mut() {
                         let bytes = if down {
                             &mut turn.response
@@ -158,13 +158,13 @@ impl Chunks {
                     response: c.bytes,
                     ..Turn::default()
                 }),
-                (false, before) => {
+                (false, previous) => {
                     if let Some(turn) = turns.last_mut() {
                         turn.client_think = pause;
                         if let Some(own) = dues.last_mut() {
                             own[1] = due;
                         }
-                    } else if before.is_none() && pause >= OPENING_PAUSE {
+                    } else if previous.is_none() && pause >= OPENING_PAUSE {
                         // The client connected, then waited before its first request.
                         turns.push(Turn {
                             client_think: pause,

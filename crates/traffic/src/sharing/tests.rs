@@ -82,7 +82,7 @@ fn what_waited_for_a_full_link_waits_for_nothing_else() {
     let mut m = model(Dur::from_secs(100), vec![s]);
     m.load.bin = Dur::from_millis(100);
     let course = Dur::from_secs(30);
-    let cycle = |m: &Model| stays(m, 1.0, Dur::ZERO)[0].unwrap().cycle(course);
+    let cycle = |of: &Model| stays(of, 1.0, Dur::ZERO)[0].unwrap().cycle(course);
     // Two thirds of its high rate, and a third.
     for (busy, filled, waits) in [(2, true, true), (2, false, false), (1, true, false)] {
         let bytes = |i: usize| if i / 10 % 3 < busy { 100_000 } else { 0 };

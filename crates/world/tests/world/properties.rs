@@ -61,12 +61,12 @@ struct Watch(Sender<Seen>);
 
 impl Tap for Watch {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        let up = to_server != parties.from_right;
+        let up = parties.direction(to_server) == swell_base::Direction::Up;
         self.0.send((at, up, true, packet.size)).unwrap();
     }
 
     fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        let up = to_server != parties.from_right;
+        let up = parties.direction(to_server) == swell_base::Direction::Up;
         self.0.send((at, up, false, packet.size)).unwrap();
     }
 }
@@ -133,7 +133,7 @@ proptest! {
         let taps = watch(&mut world, links.len());
         let ports: [Port; 2] = [0, 1].map(|i| world.add_port(&PortConfig {
             right: i == 1,
-            access: ends[i].clone(),
+            access: ends[i],
             ..PortConfig::default()
         }));
         let flow = world.join(ports, Tag::Foreground).unwrap();
@@ -198,7 +198,7 @@ proptest! {
             off.into_iter().for_each(|path| world.switch_off(path));
             let taps = watch(&mut world, links.len());
             let tcp = Arc::new(Config::linux());
-            let [client, server] = ends.clone();
+            let [client, server] = ends;
             let web = WebConfig {
                 clients,
                 objects: vec![Bytes(object)],
