@@ -74,7 +74,7 @@ pub struct Picture {
     pub lines: Vec<Line>,
     /// The groups of bars, which replace lines: a group for each number from 0 on the horizontal axis, a bar in it for
     /// each line.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bars: Vec<String>,
     /// The panels of a heat map, whose cells stand at places of both axes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -212,12 +212,10 @@ impl Schedule {
                     // The age at the beginning of the latest that began before it.
                     let mut age = Dur::from_nanos(circle.length - turn);
                     let mut at = at;
-                    if let Some(Lasting { cycle, rest }) = lasting.filter(|_| !cold) {
-                        // The same place in its course and pause over this network. What makes its course longer than the
-                        // estimate is in all of it, and no pause at its end.
+                    if let Some(Lasting { cycle, .. }) = lasting.filter(|_| !cold) {
+                        // The same place in its course and pause over this network.
                         let due = cycle.scale(at as f64 / circle.length as f64);
-                        let own = (course.end + rest).as_secs_f64() / cycle.as_secs_f64().max(1e-9);
-                        age = cycle.saturating_sub(due).scale(own.min(1.0));
+                        age = cycle.saturating_sub(due);
                         at = match knobs.phase {
                             // It has not come yet.
                             Some(_) if age >= course.end => at,

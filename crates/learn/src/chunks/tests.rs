@@ -73,8 +73,8 @@ fn waits_in_queues_are_no_pauses() {
             c.settled(true, at * MS);
         }
         push(&mut c, false, 200, 2_500 * MS, true);
-        let mut e = c.exchange(0).0;
-        correct(&mut e, &c.dues(0), &line(10), &line(50));
+        let mut e = c.exchange(1_000 * MS).0;
+        correct(&mut e, &c.dues(1_000 * MS), &line(10), &line(50));
         let Exchange::Sequential(turns) = e else {
             unreachable!()
         };

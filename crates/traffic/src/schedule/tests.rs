@@ -333,28 +333,6 @@ fn lasting_sessions_follow_each_other() {
     }
 }
 
-/// A user who was there for all of the recording is there when a run begins, in the midst of a course that the estimate takes for
-/// much shorter than it was.
-#[test]
-fn who_stays_is_under_way_at_the_beginning() {
-    let mut user = session(0, Dur::ZERO, 50_000);
-    let mut next = user.groups[0].clone();
-    next.think = Dur::from_secs(1);
-    user.groups.extend(vec![next; 10]);
-    let mut m = model(Dur::from_secs(100), vec![user]);
-    m.sessions[0].lasted = Some(m.duration);
-    let seeds = 200;
-    let mut groups = 0.0;
-    for seed in 0..seeds {
-        let s = draw(&m, 1.0, None, seed, m.duration);
-        assert_eq!(s.entered.len(), 1, "{seed}");
-        groups += f64::from(s.entered[0].group);
-    }
-    // Anywhere in its course.
-    let mean = groups / seeds as f64;
-    assert!((4.5..6.5).contains(&mean), "{mean}");
-}
-
 /// Longer think times make no user of a short visit one who is always there.
 #[test]
 fn lasting_is_decided_by_the_recording() {
