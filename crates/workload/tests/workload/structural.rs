@@ -356,9 +356,8 @@ fn both_directions_at_once() {
     let (flows, log) = play(vec![group]);
     let mut sent = sends(&log);
     sent.sort_unstable();
-    // Data that fits in a segment leaves at once, and the pause after it starts then. After more data the pause
-    // starts half a round trip before the acknowledgement. A unit that follows a new unit of the other end waits for
-    // that to arrive.
+    // The pause after a unit starts when the unit has left, which is at once in this network. A unit that follows a new
+    // unit of the other end waits for that to arrive.
     assert_eq!(
         sent,
         [
@@ -367,7 +366,7 @@ fn both_directions_at_once() {
             (1051, 50),
             (1520, 200),
             (1651, 20_000),
-            (1671, 70),
+            (1658, 70),
             (1671, 300),
         ]
     );

@@ -3,7 +3,9 @@
 use swell_base::{Bytes, Dur};
 use swell_traffic::{Data, Items, Part, Turn};
 
-use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP};
+use super::{
+    ANSWER, LEFT_DOWN, LEFT_UP, NEXT_TURN, Script, State, Step, UNASKED, WRITE_DOWN, WRITE_UP,
+};
 use crate::End;
 
 /// Bytes that may be written but not yet received before the writer blocks. This is Linux's send buffer, 16 KiB
@@ -28,6 +30,17 @@ pub(super) struct PacedWrite {
     written: u64,
     /// Time from writing the last piece until it has left the host, if known; otherwise zero.
     pub leaving: Dur,
+    /// The unit may still be in the sender's buffer, and the next unit waits until it has left.
+    pub asks: Option<Asks>,
+}
+
+/// The question whether a unit has left the sender's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asks {
+    /// Bytes in the buffer according to the last answer.
+    unsent: u64,
+    /// Ask again when so many bytes have arrived at the other end. Until then the last question is not answered.
+    when: Option<u64>,
 }
 
 /// The token of the timer with which an end continues writing.
@@ -38,12 +51,21 @@ fn more(end: End) -> u8 {
     }
 }
 
+/// The token of the timer with which an end asks whether its data have left.
+fn left(end: End) -> u8 {
+    match end {
+        End::Client => LEFT_UP,
+        End::Server => LEFT_DOWN,
+    }
+}
+
 impl Script {
     /// `end` starts to send `bytes`.
     pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let source = self.source.clone();
         let places = source.part().writes(end as usize);
         let write = &mut self.writes[end];
+        write.asks = None;
         write.left = write.left.saturating_add(bytes);
         // The entry lies exactly between the previous unit and this one, so the pause between units covers it.
         if let Some(w) = places.get(write.place as usize)
@@ -97,30 +119,61 @@ impl Script {
         steps.push(Step::Wait(gap, more(end)));
     }
 
-    /// If the next unit belongs to the same end, waits for its pause, starting when the current unit has left the host.
-    fn goes_on(&mut self, turns: &Items<'_, Turn>, end: End, steps: &mut Vec<Step>) {
+    /// The pause before the next turn, if it belongs to the same end and follows without input from the other.
+    fn own_pause(&self, turns: &Items<'_, Turn>, end: End) -> Option<Dur> {
         let here = self.next[0] as usize;
-        let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
-            return;
-        };
-        let leaving = self.writes[end].leaving;
+        let (turn, next) = (turns.get(here)?, turns.get(here + 1)?);
         match end {
-            End::Client if turn.response == 0 && next.request > 0 => {
-                self.state = State::Idle;
-                steps.push(Step::Wait(leaving + turn.client_think, NEXT_TURN));
-            }
-            End::Server if next.request == 0 && next.response > 0 => {
-                self.state = State::Idle;
-                self.next[0] += 1;
-                let pause = turn.client_think + next.server_think;
-                steps.push(Step::Wait(leaving + pause, ANSWER));
-            }
-            _ => {}
+            End::Client => (turn.response == 0 && next.request > 0).then_some(turn.client_think),
+            End::Server => (next.request == 0 && next.response > 0)
+                .then_some(turn.client_think + next.server_think),
         }
     }
 
-    /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in a window, it leaves at
-    /// once. If the same end continues, its pause then starts at that instant and not at the acknowledgement.
+    /// If the next unit belongs to the same end, waits for its pause, starting when the current unit has left the host.
+    /// It left the sender's buffer `sent` ago.
+    fn goes_on(&mut self, turns: &Items<'_, Turn>, end: End, sent: Dur, steps: &mut Vec<Step>) {
+        let Some(pause) = self.own_pause(turns, end) else {
+            return;
+        };
+        self.state = State::Idle;
+        let what = match end {
+            End::Client => NEXT_TURN,
+            End::Server => {
+                self.next[0] += 1;
+                ANSWER
+            }
+        };
+        steps.push(Step::Wait(self.writes[end].leaving + pause - sent, what));
+    }
+
+    /// Whether the next unit waits for nothing but the data of the current one to leave.
+    fn waits_to_leave(&self, part: Part<'_>, end: End) -> bool {
+        match part.data() {
+            Data::Sequential(turns) => {
+                // After a long pause of the server, the acknowledgement tells the same, and that nobody waits.
+                let pause = self.own_pause(&turns, end);
+                pause.is_some_and(|p| end == End::Client || p <= UNASKED)
+            }
+            Data::Concurrent(chains) => {
+                let own = &chains[end as usize];
+                let next = self.next[end] as usize;
+                let before = next.checked_sub(1).and_then(|i| own.get(i));
+                let before = before.map_or(0, |previous| previous.after);
+                own.get(next).is_some_and(|unit| unit.after <= before)
+            }
+            _ => false,
+        }
+    }
+
+    /// Time since the last data of `end` passed the link, if all of them have arrived.
+    pub(super) fn since_arrival(&self, end: End) -> Dur {
+        self.now.since(self.arrived[end.other()]) + self.rtt() / 2
+    }
+
+    /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in an initial window, it
+    /// leaves at once. Otherwise the congestion window decides, and the sender's buffer tells. If the same end
+    /// continues, its pause starts when the data have left and not at the acknowledgement.
     fn wrote(&mut self, part: Part<'_>, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let connection = part.connection;
         let full = match connection.wire.ends[end].mss {
@@ -131,7 +184,6 @@ impl Script {
             0 => u64::MAX,
             most => u64::from(most),
         };
-        let up = self.up[end];
         let there = self.received[end.other()];
         let write = &mut self.writes[end];
         let under_way = write.written.saturating_sub(there);
@@ -139,15 +191,77 @@ impl Script {
             true => SEND_BUFFER,
             false => window.min(AT_ONCE * full),
         };
-        let sent = (under_way <= at_once).then_some(Dur::ZERO);
-        write.leaving = match sent {
-            Some(_) => up.map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes))),
-            None => Dur::ZERO,
-        };
+        write.leaving = Dur::ZERO;
+        if under_way <= at_once {
+            return self.has_left(part, end, (bytes, Dur::ZERO), steps);
+        }
+        if let Data::Concurrent(_) = part.data() {
+            self.next_unit(end, None, steps);
+        }
+        if self.waits_to_leave(part, end) {
+            self.writes[end].asks = Some(Asks {
+                unsent: bytes,
+                when: None,
+            });
+            // TCP sends what it may after the workload has written it.
+            steps.push(Step::Wait(Dur::from_nanos(1), left(end)));
+        }
+    }
+
+    /// All data of `end` left its buffer, the last of them, `bytes`, so long ago.
+    fn has_left(
+        &mut self,
+        part: Part<'_>,
+        end: End,
+        (bytes, ago): (u64, Dur),
+        steps: &mut Vec<Step>,
+    ) {
+        let rate = self.up[end];
+        self.writes[end].leaving = rate.map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes)));
         match part.data() {
-            Data::Concurrent(_) => self.next_unit(end, sent, steps),
-            Data::Sequential(turns) if sent.is_some() => self.goes_on(&turns, end, steps),
+            Data::Concurrent(_) => self.next_unit(end, Some(ago), steps),
+            Data::Sequential(turns) => self.goes_on(&turns, end, ago, steps),
             _ => {}
+        }
+    }
+
+    /// The answer to [`Step::Unsent`].
+    pub fn unsent(&mut self, end: End, unsent: u64, steps: &mut Vec<Step>) {
+        let source = self.source.clone();
+        let there = self.received[end.other()];
+        let write = &mut self.writes[end];
+        let Some(asks) = &mut write.asks else {
+            return;
+        };
+        if asks.when.is_some() {
+            return;
+        }
+        if unsent > 0 {
+            // In slow start an acknowledged byte lets two leave.
+            asks.unsent = unsent;
+            asks.when = Some(there.saturating_add(unsent.div_ceil(2)));
+            return;
+        }
+        let bytes = asks.unsent;
+        write.asks = None;
+        if there >= write.written {
+            // They left long ago. The acknowledgement is late.
+            write.leaving = Dur::ZERO;
+            let ago = self.since_arrival(end);
+            return self.has_left(source.part(), end, (0, ago), steps);
+        }
+        self.has_left(source.part(), end, (bytes, Dur::ZERO), steps);
+    }
+
+    /// Data of `end` arrived at the other end. Their acknowledgement lets further data leave.
+    pub(super) fn ask_again(&mut self, end: End, steps: &mut Vec<Step>) {
+        let there = self.received[end.other()];
+        let back = (self.rtt() / 2).max(Dur::from_nanos(1));
+        if let Some(asks) = &mut self.writes[end].asks
+            && asks.when.is_some_and(|when| there >= when)
+        {
+            asks.when = None;
+            steps.push(Step::Wait(back, left(end)));
         }
     }
 }
