@@ -430,7 +430,9 @@ impl Script {
         }
         let pause = match sent {
             // That unit may have arrived before this end's previous unit was due.
-            _ if unit.after > before => unit.pause - self.now.since(heard.when(unit.after, self.now)),
+            _ if unit.after > before => {
+                unit.pause - self.now.since(heard.when(unit.after, self.now))
+            }
             Some(sent) => unit.pause + self.writes[e].leaving - sent,
             None => return,
         };

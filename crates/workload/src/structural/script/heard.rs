@@ -36,6 +36,8 @@ impl Heard {
     pub fn when(&self, unit: u32, now: Time) -> Time {
         let later = self.units.saturating_sub(unit) as usize;
         let place = self.times.len().checked_sub(later + 1);
-        place.and_then(|i| self.times.get(i).copied()).unwrap_or(now)
+        place
+            .and_then(|i| self.times.get(i).copied())
+            .unwrap_or(now)
     }
 }
