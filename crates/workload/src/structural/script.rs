@@ -161,7 +161,7 @@ impl Script {
             received: [0; 2],
             awaited: [0; 2],
             arrived: [Time::ZERO; 2],
-            writes: [PacedWrite::default(); 2],
+            writes: Default::default(),
             pausing: [false; 2],
             heard: Default::default(),
             state: State::Idle,

@@ -10,7 +10,7 @@ use swell_traffic::{
 };
 use swell_workload::{Action, End, FlowRecord, Record, Structural, Workload as _};
 
-const MS: Dur = Dur::from_millis(1);
+pub(crate) const MS: Dur = Dur::from_millis(1);
 pub(crate) const DELAY: Dur = Dur::from_millis(10);
 
 pub(crate) fn connection(gap: Dur, exchange: Exchange) -> Connection {
@@ -29,7 +29,7 @@ pub(crate) fn connection(gap: Dur, exchange: Exchange) -> Connection {
     }
 }
 
-fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
+pub(crate) fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
     Unit {
         pause: MS * pause,
         bytes,
@@ -88,7 +88,7 @@ pub(crate) fn model(groups: Vec<Group>) -> Model {
     }
 }
 
-fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
+pub(crate) fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
     run(model(groups))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn ms(t: Time) -> u64 {
     t.as_nanos() / 1_000_000
 }
 
-fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
+pub(crate) fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
     log.iter()
         .filter_map(|(t, a)| match a {
             Action::Send(_, _, n) => Some((ms(*t), *n)),
@@ -372,55 +372,6 @@ fn both_directions_at_once() {
         ]
     );
     assert_eq!((flows[0].up, flows[0].down), (600, 21_120));
-}
-
-/// Requests overlap. A unit of the server that answers the second counts its pause from that request, which arrived
-/// while the first answer was still due.
-#[test]
-fn pauses_after_overlapping_requests_run_beside_each_other() {
-    let exchange = Exchange::Concurrent {
-        up: vec![unit(0, 100, 0), unit(10, 100, 0)],
-        down: vec![unit(30, 5000, 1), unit(30, 6000, 2), unit(5, 7000, 2)],
-    };
-    let group = Group {
-        think: Dur::ZERO,
-        connections: vec![connection(Dur::ZERO, exchange)],
-    };
-    let (_, log) = play(vec![group]);
-    // The requests arrive at 1030 and 1040.
-    assert_eq!(
-        sends(&log),
-        [
-            (1020, 100),
-            (1030, 100),
-            (1060, 5000),
-            (1070, 6000),
-            (1075, 7000)
-        ]
-    );
-}
-
-/// More than an initial window in a row: the network decides how much of it leaves at once.
-#[test]
-fn units_in_a_row_wait_for_nothing_but_their_pauses() {
-    let row = (0..5).map(|i| unit(if i == 0 { 20 } else { 2 }, 8200, 1));
-    let units = Exchange::Concurrent {
-        up: vec![unit(0, 100, 0), unit(50, 100, 5)],
-        down: row.collect(),
-    };
-    let mut turns = vec![turn(100, 20, 8200, 0)];
-    turns.extend([turn(0, 2, 8200, 0); 4]);
-    turns[4].client_think = MS * 50;
-    turns.push(turn(100, 0, 10, 0));
-    for exchange in [units, Exchange::Sequential(turns)] {
-        let group = Group {
-            think: Dur::ZERO,
-            connections: vec![connection(Dur::ZERO, exchange)],
-        };
-        let (_, log) = play(vec![group]);
-        let [a, b, c, d, e] = [1050, 1052, 1054, 1056, 1058].map(|at| (at, 8200));
-        assert_eq!(sends(&log)[..7], [(1020, 100), a, b, c, d, e, (1118, 100)]);
-    }
 }
 
 #[test]

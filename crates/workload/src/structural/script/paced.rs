@@ -1,5 +1,7 @@
 //! Writes a unit of data as its application did: in pieces at the observed times.
 
+use std::collections::VecDeque;
+
 use swell_base::{Bytes, Dur};
 use swell_traffic::{Data, Items, Part, Turn};
 
@@ -15,9 +17,13 @@ const SEND_BUFFER: u64 = 256 << 10;
 const FULL: u64 = 1448;
 /// Segments of an initial window (RFC 6928), which are sent without waiting for acknowledgements.
 const AT_ONCE: u64 = 10;
+/// Bytes of an acknowledgement with timestamps.
+const ACK: u64 = 52;
+/// What hosts and links of the shared path add to an acknowledgement's way, at least.
+const ACK_MARGIN: Dur = Dur::from_micros(50);
 
 /// The unit that one end is writing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct PacedWrite {
     /// Bytes of the unit not yet written.
     pub left: u64,
@@ -35,12 +41,14 @@ pub(super) struct PacedWrite {
 }
 
 /// The question whether a unit has left the sender's buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Asks {
-    /// Bytes in the buffer according to the last answer.
-    unsent: u64,
-    /// Ask again when so many bytes have arrived at the other end. Until then the last question is not answered.
-    when: Option<u64>,
+    /// Bytes that leave together at the end.
+    last: u64,
+    /// The buffer may be empty when so many bytes are acknowledged.
+    enough: u64,
+    /// The bytes acknowledged at each question that is not answered.
+    open: VecDeque<u64>,
 }
 
 /// The token of the timer with which an end continues writing.
@@ -193,31 +201,30 @@ impl Script {
         };
         write.leaving = Dur::ZERO;
         if under_way <= at_once {
-            return self.has_left(part, end, (bytes, Dur::ZERO), steps);
+            self.writes[end].leaving = self.last_piece(end, bytes);
+            return self.has_left(part, end, Dur::ZERO, steps);
         }
         if let Data::Concurrent(_) = part.data() {
             self.next_unit(end, None, steps);
         }
         if self.waits_to_leave(part, end) {
             self.writes[end].asks = Some(Asks {
-                unsent: bytes,
-                when: None,
+                last: bytes,
+                enough: u64::MAX,
+                open: VecDeque::from([there]),
             });
             // TCP sends what it may after the workload has written it.
             steps.push(Step::Wait(Dur::from_nanos(1), left(end)));
         }
     }
 
-    /// All data of `end` left its buffer, the last of them, `bytes`, so long ago.
-    fn has_left(
-        &mut self,
-        part: Part<'_>,
-        end: End,
-        (bytes, ago): (u64, Dur),
-        steps: &mut Vec<Step>,
-    ) {
-        let rate = self.up[end];
-        self.writes[end].leaving = rate.map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes)));
+    /// Time for which the host's line sends the last piece, of so many bytes.
+    fn last_piece(&self, end: End, bytes: u64) -> Dur {
+        self.up[end].map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes)))
+    }
+
+    /// All data of `end` left its buffer so long ago.
+    fn has_left(&mut self, part: Part<'_>, end: End, ago: Dur, steps: &mut Vec<Step>) {
         match part.data() {
             Data::Concurrent(_) => self.next_unit(end, Some(ago), steps),
             Data::Sequential(turns) => self.goes_on(&turns, end, ago, steps),
@@ -233,34 +240,39 @@ impl Script {
         let Some(asks) = &mut write.asks else {
             return;
         };
-        if asks.when.is_some() {
-            return;
-        }
+        let acknowledged = asks.open.pop_front().unwrap_or(there);
         if unsent > 0 {
             // In slow start an acknowledged byte lets two leave.
-            asks.unsent = unsent;
-            asks.when = Some(there.saturating_add(unsent.div_ceil(2)));
+            asks.last = unsent.min(2 * FULL);
+            asks.enough = acknowledged.saturating_add(unsent / 2);
+            if asks.open.is_empty() && there >= asks.enough {
+                self.ask_again(end, steps);
+            }
             return;
         }
-        let bytes = asks.unsent;
+        let last = asks.last;
+        // A line of the host's own may still hold what has left the buffer, except for what is beyond it.
+        let under_way = write.written.saturating_sub(there);
+        let line = self.up[end].map_or(Dur::ZERO, |rate| rate.transmit(Bytes(under_way)));
         write.asks = None;
         if there >= write.written {
             // They left long ago. The acknowledgement is late.
-            write.leaving = Dur::ZERO;
             let ago = self.since_arrival(end);
-            return self.has_left(source.part(), end, (0, ago), steps);
+            return self.has_left(source.part(), end, ago, steps);
         }
-        self.has_left(source.part(), end, (bytes, Dur::ZERO), steps);
+        self.writes[end].leaving = self.last_piece(end, last).max(line - self.rtt() / 2);
+        self.has_left(source.part(), end, Dur::ZERO, steps);
     }
 
     /// Data of `end` arrived at the other end. Their acknowledgement lets further data leave.
     pub(super) fn ask_again(&mut self, end: End, steps: &mut Vec<Step>) {
         let there = self.received[end.other()];
-        let back = (self.rtt() / 2).max(Dur::from_nanos(1));
+        let line = self.up[end.other()].map_or(Dur::ZERO, |rate| rate.transmit(Bytes(ACK)));
+        let back = self.rtt() / 2 + line + ACK_MARGIN;
         if let Some(asks) = &mut self.writes[end].asks
-            && asks.when.is_some_and(|when| there >= when)
+            && there >= asks.enough
         {
-            asks.when = None;
+            asks.open.push_back(there);
             steps.push(Step::Wait(back, left(end)));
         }
     }
