@@ -154,11 +154,10 @@ fn the_writes_of_a_reply_do_not_wait_for_acknowledgements() {
         format!(r#""up":[{up}],"down":[{down}]"#)
     };
     let rest = |after: usize| format!(",[120,8200,{after}]").repeat(4);
-    let whole = lasts(&chains(
-        1,
-        200_000,
-        join(&|i| format!("[5000,41000,{}]", i + 1)),
-    ));
+    let whole = lasts(
+        LINE,
+        &chains(1, 200_000, join(&|i| format!("[5000,41000,{}]", i + 1))),
+    );
     let parts = join(&|i| format!("[5000,8200,{}]{}", i + 1, rest(i + 1)));
     let units = lasts(LINE, &chains(5, 200_000, parts));
     let between = "[0,120,8200,0],".repeat(3);
