@@ -117,7 +117,7 @@ fn tapped(model: &Model, stayed: &[Option<Dur>]) -> Option<(Network, bool)> {
         let sum = bins.iter().map(|&bytes| bytes as f64).sum::<f64>();
         let mean = bps(sum, bin * bins.len().max(1) as f64);
         let most = bps(bins.iter().copied().max().unwrap_or(0) as f64, bin);
-        let loaded = mean >= LOADED * high;
+        let loaded = high > 0.0 && mean >= LOADED * high;
         (
             [mean, if mean >= FULL * high { mean } else { most }],
             loaded,

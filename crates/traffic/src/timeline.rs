@@ -182,13 +182,17 @@ impl Course<'_> {
     }
 
     /// When an end that pauses after a unit continues without an answer. The pause starts when the unit
-    /// has left. If the unit exceeds a window, that time is known only from its ACK.
+    /// has left. If the unit exceeds a window, ACKs let the last of it leave.
     fn after(&self, sent: Sent, pause: Dur) -> Dur {
         let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
-        match sent.left {
-            Some(left) => left + pause,
-            None => sent.acked.max(sent.arrived + pause - own),
-        }
+        let left = sent.left.unwrap_or(sent.written.max(sent.arrived - own));
+        left + pause
+    }
+
+    /// The same if the end continues when its data are acknowledged.
+    fn acknowledged(&self, sent: Sent, pause: Dur) -> Dur {
+        let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
+        sent.acked.max(sent.arrived + pause - own)
     }
 
     fn turns(&mut self, turns: &[Turn]) -> Dur {
@@ -219,7 +223,7 @@ impl Course<'_> {
             } else if let Some(n) = next {
                 at = match request {
                     Some(sent) if n.request > 0 => self.after(sent, turn.client_think),
-                    Some(sent) => self.after(Sent { left: None, ..sent }, turn.client_think),
+                    Some(sent) => self.acknowledged(sent, turn.client_think),
                     None => at + turn.client_think,
                 };
             }
@@ -250,7 +254,7 @@ impl Course<'_> {
                         after if unit.after > before => {
                             let heard = arrived[1 - end].get(after - 1).copied();
                             let Some(heard) = heard else { break };
-                            sent[end].written.max(heard) + unit.pause
+                            sent[end].written.max(heard + unit.pause)
                         }
                         _ => self.after(sent[end], unit.pause),
                     };

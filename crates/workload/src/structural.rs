@@ -387,12 +387,14 @@ impl Structural {
             return;
         };
         let mut steps = Vec::new();
+        live.script.set_time(now);
         react(&mut live.script, &mut steps);
         let mut waits = false;
         for step in steps {
             match step {
                 Step::Send(end, n) => actions.push(Action::Send(conn, end, n)),
                 Step::Datagram(end, n) => actions.push(Action::SendDatagram(conn, end, n)),
+                Step::Unsent(end) => actions.push(Action::Unsent(conn, end)),
                 Step::Wait(pause, what) => {
                     let token = SCRIPT | u64::from(what) << 48 | u64::from(conn.0);
                     actions.push(Action::Timer(pause, token));
@@ -499,9 +501,7 @@ impl Workload for Structural {
             Event::Received(conn, end, n) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
                     live.received[end] += n;
-                    self.play(conn, now, actions, |s, steps| {
-                        s.received(end, n, now, steps)
-                    });
+                    self.play(conn, now, actions, |s, steps| s.received(end, n, steps));
                 }
             }
             Event::Datagram(conn, end, n, _) => {
@@ -511,7 +511,10 @@ impl Workload for Structural {
                 }
             }
             Event::Drained(conn, end) => {
-                self.play(conn, now, actions, |s, steps| s.drained(end, now, steps));
+                self.play(conn, now, actions, |s, steps| s.drained(end, steps));
+            }
+            Event::Unsent(conn, end, unsent) => {
+                self.play(conn, now, actions, |s, steps| s.unsent(end, unsent, steps));
             }
             Event::Info(conn, info) => self.record(conn, Some(now), info),
             Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
@@ -542,7 +545,7 @@ impl Workload for Structural {
                 }
                 self.flows.remove(conn.0);
             }
-            Event::Connected(_, End::Server) | Event::Early(..) | Event::Unsent(..) => {}
+            Event::Connected(_, End::Server) | Event::Early(..) => {}
         }
     }
 

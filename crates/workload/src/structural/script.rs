@@ -9,8 +9,10 @@ use swell_traffic::{
 
 use crate::End;
 
+use heard::Heard;
 use paced::PacedWrite;
 
+mod heard;
 mod paced;
 
 /// Position of an exchange in the model: session, group, connection.
@@ -65,6 +67,8 @@ impl Source {
 pub(super) enum Step {
     Send(End, u64),
     Datagram(End, u32),
+    /// Call [`Script::unsent`] with the bytes that this end has written and not sent yet.
+    Unsent(End),
     /// Call [`Script::timer`] with this token after this long.
     Wait(Dur, u8),
     /// Call [`Script::timer`] for the next turn when its busy period has begun. The time is the pause in the trace.
@@ -76,6 +80,8 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Script {
     source: Source,
+    /// The time of the event that the script reacts to.
+    now: Time,
     /// Round-trip times from the link where pauses were observed to the client and to the server.
     rtt: [Dur; 2],
     /// Rates of the client's and the server's access paths in the sending direction.
@@ -94,8 +100,8 @@ pub(super) struct Script {
     writes: [PacedWrite; 2],
     /// Whether the pause before an end's next unit is running.
     pausing: [bool; 2],
-    /// Number of complete units received from the other end, and their bytes, by receiving end.
-    heard: [(u32, u64); 2],
+    /// Units received from the other end, by receiving end.
+    heard: [Heard; 2],
     state: State,
     /// Whether the server is in a long pause before data that nobody asked for.
     resting: bool,
@@ -136,6 +142,8 @@ const CHUNK_DOWN: u8 = 3;
 const PACKET: u8 = 4;
 const WRITE_UP: u8 = 5;
 const WRITE_DOWN: u8 = 6;
+const LEFT_UP: u8 = 7;
+const LEFT_DOWN: u8 = 8;
 
 /// Payload of the datagram that represents a SYN. With 28 bytes of headers it has the 60 bytes of a SYN with Linux's
 /// options.
@@ -148,15 +156,16 @@ impl Script {
         Script {
             awaited_by_next: awaited(source.part()),
             source,
+            now: Time::ZERO,
             rtt,
             up,
             next: [0; 2],
             received: [0; 2],
             awaited: [0; 2],
             arrived: [Time::ZERO; 2],
-            writes: [PacedWrite::default(); 2],
+            writes: Default::default(),
             pausing: [false; 2],
-            heard: [(0, 0); 2],
+            heard: Default::default(),
             state: State::Idle,
             resting: false,
             packet: None,
@@ -198,6 +207,11 @@ impl Script {
         )
     }
 
+    /// What follows happens at `now`.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = now;
+    }
+
     /// The connection is established.
     pub fn begin(&mut self, steps: &mut Vec<Step>) {
         let source = self.source.clone();
@@ -231,6 +245,12 @@ impl Script {
             (Data::Sequential(_) | Data::Concurrent(_), WRITE_DOWN) => {
                 self.write_some(End::Server, steps);
             }
+            (Data::Sequential(_) | Data::Concurrent(_), LEFT_UP) => {
+                steps.push(Step::Unsent(End::Client));
+            }
+            (Data::Sequential(_) | Data::Concurrent(_), LEFT_DOWN) => {
+                steps.push(Step::Unsent(End::Server));
+            }
             (Data::Sequential(turns), ANSWER) => {
                 self.resting = false;
                 let Some(turn) = turns.get(self.next[0] as usize) else {
@@ -258,14 +278,11 @@ impl Script {
         }
     }
 
-    pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
-        self.arrived[end] = now;
+    pub fn received(&mut self, end: End, n: u64, steps: &mut Vec<Step>) {
+        self.arrived[end] = self.now;
         self.received[end] += n;
-        let other = match end {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        };
-        self.unblock(other, steps);
+        self.unblock(end.other(), steps);
+        self.ask_again(end.other(), steps);
         if self.state == State::Both {
             self.next_unit(end, None, steps);
         }
@@ -280,7 +297,7 @@ impl Script {
         }
     }
 
-    pub fn drained(&mut self, end: End, now: Time, steps: &mut Vec<Step>) {
+    pub fn drained(&mut self, end: End, steps: &mut Vec<Step>) {
         let source = self.source.clone();
         // The pause was observed on the link and starts when the last data passes there, half a round-trip time
         // before `end` could see it arrive. If the acknowledgement was delayed, the pause has been running for that
@@ -289,8 +306,8 @@ impl Script {
             return;
         }
         self.writes[end].leaving = Dur::ZERO;
-        let arrived = self.arrived[end.other()];
-        let waited = now.since(arrived) + self.rtt() / 2;
+        self.writes[end].asks = None;
+        let waited = self.since_arrival(end);
         match (source.data(), self.state) {
             (Data::Sequential(turns), State::Drain(waiting)) if waiting == end => {
                 self.state = State::Idle;
@@ -401,29 +418,23 @@ impl Script {
             End::Client => (0, (up, down, CHUNK_UP)),
             End::Server => (1, (down, up, CHUNK_DOWN)),
         };
-        if self.pausing[e] || self.writes[e].left > 0 {
-            return;
-        }
         let Some(unit) = own.get(self.next[e] as usize) else {
             return;
         };
-        let after = unit.after as usize;
-        // Count the complete units received from the other end.
-        while let Some(o) = other.get(self.heard[e].0 as usize)
-            && self.heard[e].1.saturating_add(o.bytes) <= self.received[e]
-        {
-            self.heard[e].0 += 1;
-            self.heard[e].1 += o.bytes;
-        }
-        if (self.heard[e].0 as usize) < after {
-            return;
-        }
         let before = self.next[e].checked_sub(1);
         let before = before
             .and_then(|i| own.get(i as usize))
             .map_or(0, |previous| previous.after);
+        let heard = &mut self.heard[e];
+        heard.count(&other, self.received[e], self.now, before);
+        if self.pausing[e] || self.writes[e].left > 0 || heard.units < unit.after {
+            return;
+        }
         let pause = match sent {
-            _ if unit.after > before => unit.pause,
+            // That unit may have arrived before this end's previous unit was due.
+            _ if unit.after > before => {
+                unit.pause - self.now.since(heard.when(unit.after, self.now))
+            }
             Some(sent) => unit.pause + self.writes[e].leaving - sent,
             None => return,
         };
@@ -440,11 +451,7 @@ impl Script {
             } else {
                 self.next_unit(end, Some(Dur::ZERO), steps);
                 // No data will arrive to trigger the other end, so check it here.
-                let other = match end {
-                    End::Client => End::Server,
-                    End::Server => End::Client,
-                };
-                self.next_unit(other, None, steps);
+                self.next_unit(end.other(), None, steps);
             }
         }
     }

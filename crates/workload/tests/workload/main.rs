@@ -3,6 +3,7 @@
 mod common;
 mod lasting;
 mod page;
+mod pauses;
 mod structural;
 mod swarm;
 mod web;

@@ -10,7 +10,7 @@ use swell_traffic::{
 };
 use swell_workload::{Action, Conn, End, Event, FlowRecord, Record, Structural, Workload as _};
 
-const MS: Dur = Dur::from_millis(1);
+pub(crate) const MS: Dur = Dur::from_millis(1);
 pub(crate) const DELAY: Dur = Dur::from_millis(10);
 
 pub(crate) fn connection(gap: Dur, exchange: Exchange) -> Connection {
@@ -29,7 +29,7 @@ pub(crate) fn connection(gap: Dur, exchange: Exchange) -> Connection {
     }
 }
 
-fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
+pub(crate) fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
     Unit {
         pause: MS * pause,
         bytes,
@@ -88,7 +88,7 @@ pub(crate) fn model(groups: Vec<Group>) -> Model {
     }
 }
 
-fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
+pub(crate) fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
     run(model(groups))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn ms(t: Time) -> u64 {
     t.as_nanos() / 1_000_000
 }
 
-fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
+pub(crate) fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
     log.iter()
         .filter_map(|(t, a)| match a {
             Action::Send(_, _, n) => Some((ms(*t), *n)),
@@ -416,19 +416,19 @@ fn both_directions_at_once() {
     let (flows, log) = play(vec![group]);
     let mut sent = sends(&log);
     sent.sort_unstable();
-    // Data that fits in a segment leaves at once, and the pause after it starts then. After more data the pause
-    // starts half a round trip before the acknowledgement. A unit that follows a new unit of the other end waits for
-    // that to arrive.
+    // The pause after a unit starts when the unit has left, which is at once in this network. A unit that follows a new
+    // unit of the other end counts its pause from that unit's arrival: the second of the server was due at 1031, but
+    // the first left at 1050.
     assert_eq!(
         sent,
         [
             (1020, 100),
+            (1050, 50),
             (1050, 1000),
-            (1051, 50),
             (1520, 200),
-            (1651, 20_000),
-            (1671, 70),
-            (1671, 300),
+            (1650, 20_000),
+            (1657, 70),
+            (1670, 300),
         ]
     );
     assert_eq!((flows[0].up, flows[0].down), (600, 21_120));

@@ -121,3 +121,73 @@ fn capacities_are_of_their_own_direction() {
         }
     }
 }
+
+/// How long an exchange takes whose server is 40 ms away, behind a line of this capacity.
+fn lasts(line: &str, exchange: &str) -> f64 {
+    let far = format!("40000,{line},null,0,0");
+    let flow = play(
+        "55,null,null,0,0",
+        &far,
+        "other-tcp",
+        false,
+        exchange,
+        false,
+    );
+    flow.end
+        .expect("it is over")
+        .since(flow.start)
+        .as_secs_f64()
+}
+
+/// A reply of several writes, 120 us apart, leaves in one flight like a reply of one write, although the flight is
+/// larger than an initial window. Both ends send at once, or take turns.
+#[test]
+fn the_writes_of_a_reply_do_not_wait_for_acknowledgements() {
+    const LINE: &str = "100000000";
+    let replies = 20;
+    let join = |item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..replies).map(item).collect();
+        items.join(",")
+    };
+    let chains = |writes: usize, pause: u64, down: String| {
+        let up = join(&|i| format!("[{pause},8,{}]", i * writes));
+        format!(r#""up":[{up}],"down":[{down}]"#)
+    };
+    let rest = |after: usize| format!(",[120,8200,{after}]").repeat(4);
+    let whole = lasts(
+        LINE,
+        &chains(1, 200_000, join(&|i| format!("[5000,41000,{}]", i + 1))),
+    );
+    let parts = join(&|i| format!("[5000,8200,{}]{}", i + 1, rest(i + 1)));
+    let units = lasts(LINE, &chains(5, 200_000, parts));
+    let between = "[0,120,8200,0],".repeat(3);
+    let turn = |_| format!("[8,5000,8200,0],{between}[0,120,8200,200000]");
+    let turns = lasts(LINE, &format!(r#""turns":[{}]"#, join(&turn)));
+    // The first replies exceed the congestion window, which grows at another pace with other segments. Later ones take
+    // a millisecond more, for four pauses and the time of a segment on the line.
+    let round_trips = 2.5 * 0.040 / replies as f64;
+    for parted in [units, turns] {
+        let longer = (parted - whole) / replies as f64;
+        assert!(
+            longer.abs() < 0.001 + round_trips,
+            "{longer} s each: {parted} s, {whole} s"
+        );
+    }
+}
+
+/// The congestion window holds back a large unit for some round trips. The pause after it counts from its last byte
+/// leaving and not from the acknowledgement, nor from the write.
+#[test]
+fn a_pause_after_a_large_unit_counts_from_its_last_byte() {
+    let chains = |down: &str| lasts("null", &format!(r#""up":[[0,8,0]],"down":[{down}]"#));
+    let one = chains("[0,300000,1]");
+    let two = chains("[0,300000,1],[12000,1000,1]");
+    let later = two - one;
+    assert!(
+        (0.011..0.016).contains(&later),
+        "{later} s: {two} s, {one} s"
+    );
+    let turns = |rest: &str| lasts("null", &format!(r#""turns":[[8,0,300000,0]{rest}]"#));
+    let later = turns(",[0,12000,1000,0]") - turns("");
+    assert!((0.011..0.016).contains(&later), "{later} s");
+}
