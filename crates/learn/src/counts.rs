@@ -105,7 +105,7 @@ impl Counts {
         self.gap_bytes += missing;
         let [passed, again] = [0, 1].map(|i| t.halves.iter().map(|h| h.passed[i]).sum::<u64>());
         let taken: u64 = t.chunks.bytes().iter().sum();
-        self.dropped += (passed + unseen).saturating_sub(again + taken);
+        self.dropped += passed.saturating_sub(again + taken);
         if t.chunks.unclear >= SEVERAL {
             let [up, down] = t.chunks.bytes();
             let own = [1, up + down, u64::from(t.chunks.unclear)];

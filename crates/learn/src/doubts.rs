@@ -142,8 +142,9 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
-    // Stragglers are whole packets.
-    let lacking = percent((c.dropped + c.straggler_bytes) as f64, bytes);
+    // Data that come after the end of their connection may have been inferred from their ACKs.
+    let stragglers_lacking = c.straggler_bytes.saturating_sub(c.one_sided_bytes);
+    let lacking = percent((c.dropped + stragglers_lacking) as f64, bytes);
     w.extend(capture::left_out(lacking, MUCH_UNMODELLED));
     if c.gaps > 0 {
         let then = match lacking > MUCH_UNMODELLED {

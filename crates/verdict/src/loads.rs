@@ -135,8 +135,8 @@ impl Loads {
         let part = mix.map(|_| background.name());
         let runs = || results.of(foreground, mix.unwrap_or(background).name());
         let both = |what: Count| {
-            let of = |at: &[Bottleneck; 2], d| rate(runs(), &at[d], part, what);
-            Direction::BOTH.map(|d| at.as_ref().map_or(0.0, |at| of(at, d)))
+            let of = |d| Some(rate(runs(), &at.as_ref()?[d], part, what));
+            Direction::BOTH.map(|d| of(d).unwrap_or(0.0))
         };
         let offered = both(Count::Arrived);
         let carried_bps = both(Count::Departed);
