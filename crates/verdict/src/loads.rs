@@ -6,7 +6,7 @@ use super::condition::Condition;
 use super::counted::{Count, capacity, has_room, is_full, rate};
 use super::numbers::mega;
 use swell_base::Direction;
-use swell_experiment::file::{Bottleneck, LoadBasis};
+use swell_experiment::file::LoadBasis;
 use swell_experiment::kinds::Part;
 use swell_experiment::store::Results;
 
