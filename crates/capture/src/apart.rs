@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::Packet;
-use crate::evidence::{LEAST, SHARE, WITHIN, print};
+use crate::evidence::{LEAST, SHARE, WITHIN, is_marked, print};
 use crate::identified::Told;
 
 /// Longest time between a packet and its copy, nanoseconds.
@@ -211,7 +211,7 @@ impl Apart {
 
     /// Takes an equal packet from the recent ones, with a delay from the shortest to the longest.
     fn find(&mut self, p: &Packet, told: Told, [shortest, longest]: [u64; 2]) -> Option<Original> {
-        if self.recent.is_empty() || p.mark == 0 {
+        if self.recent.is_empty() || !is_marked(p) {
             return None;
         }
         let print = print(p, told);

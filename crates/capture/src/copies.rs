@@ -17,7 +17,7 @@
 use swell_base::{Code, Warning};
 
 use crate::apart::Apart;
-use crate::evidence::{BUCKETS, DEEP, LEAST, SHARE, WITHIN, print};
+use crate::evidence::{BUCKETS, DEEP, LEAST, SHARE, WITHIN, is_marked, print};
 use crate::identified::{Identified, Told};
 use crate::interfaces::Interfaces;
 use crate::translated::Translated;
@@ -216,7 +216,7 @@ impl Copies {
 
     /// Whether an equal packet is among the recent ones.
     fn finds(&mut self, p: &Packet) -> bool {
-        if p.mark == 0 {
+        if !is_marked(p) {
             return false;
         }
         let told = self.identified.told(p);
@@ -289,8 +289,12 @@ impl Copies {
 /// Whether a packet is examined: one in [`SAMPLED`]. Equal ones are as well.
 #[inline]
 fn is_sampled(p: &Packet) -> bool {
-    // An identification comes without the checksum, which the sender's card may complete.
+    // TCP without a checksum has its numbers. An identification comes without the checksum, which the sender's card may complete.
     let value = match p.mark >> 48 {
+        0 if p.mark == 0 => match &p.transport {
+            Transport::Tcp(h) => u64::from(h.seq) << 32 | u64::from(h.payload),
+            _ => 0,
+        },
         0 => p.mark,
         _ => p.mark >> 32 << 32 | u64::from(p.ip_len),
     };

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::identified::Told;
-use crate::{Packet, Transport};
+use crate::{Packet, Tcp, Transport};
 
 /// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
 pub(crate) const WITHIN: u64 = 5_000_000;
@@ -17,6 +17,12 @@ pub(crate) const DEEP: usize = 4;
 pub(crate) const SHARE: u32 = 10;
 /// Fewer copies are none.
 pub(crate) const LEAST: u32 = 4;
+
+/// Whether anything tells the packet from others with the same header. Without a checksum, as in synthetic captures and
+/// where a tool cleared it, TCP has its numbers.
+pub(crate) fn is_marked(p: &Packet) -> bool {
+    p.mark != 0 || matches!(p.transport, Transport::Tcp(_))
+}
 
 /// Fingerprint of all that a router leaves as it is. Never 0.
 ///
@@ -32,7 +38,7 @@ pub(crate) fn print(p: &Packet, told: Told) -> u64 {
         Transport::Tcp(h) => [
             u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,
             u64::from(h.seq) << 32 | u64::from(h.ack),
-            u64::from(h.window) << 32 | u64::from(h.payload),
+            u64::from(h.window) << 32 | u64::from(h.payload) | options(p, h),
         ],
         &Transport::Udp {
             src_port,
@@ -48,4 +54,14 @@ pub(crate) fn print(p: &Packet, told: Told) -> u64 {
         Transport::Fragment => [0, 0, 4],
     };
     FixedState::with_seed(0).hash_one((p.src, p.dst, p.ip_len, mark, header)) | 1
+}
+
+/// What the checksum would say of the options that change from packet to packet, in the bits above the window. 0 with a
+/// checksum.
+fn options(p: &Packet, h: &Tcp) -> u64 {
+    if p.mark as u32 != 0 {
+        return 0;
+    }
+    let changing = (h.options.timestamps, h.options.sack);
+    FixedState::with_seed(5).hash_one(changing) >> 48 << 48
 }

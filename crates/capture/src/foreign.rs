@@ -28,7 +28,7 @@ pub(crate) fn looks_like(head: &[u8]) -> Option<&'static str> {
              proto saddr sport daddr dport spkts dpkts sbytes dbytes` writes one that is read"
         }
         _ if is_erf(head) => "an ERF capture",
-        _ if is_text(head) => "text",
+        _ if is_text(head) => flow::text::lacks(head).unwrap_or("text"),
         _ => return None,
     })
 }
@@ -78,6 +78,24 @@ mod tests {
             let said = looks_like(head).unwrap();
             assert!(said.contains("`ra -r FILE -n -c ,"), "{said}");
         }
+        for (head, lacking) in [
+            (
+                &b"start,src,protocol,bytes\n1,10.0.0.1,tcp,5\n"[..],
+                "`dst`",
+            ),
+            (
+                b"start;src;dst;bytes\n1;10.0.0.1;10.0.0.2;5\n",
+                "semicolons",
+            ),
+            (b"start;dst;protocol;bytes\n", "`src`"),
+        ] {
+            let said = looks_like(head).unwrap();
+            assert!(
+                said.contains("table of flows") && said.contains(lacking),
+                "{said}"
+            );
+        }
+        assert_eq!(looks_like(b"in,the,state\n"), Some("text"));
         assert_eq!(looks_like(b"PK\x03\x04...."), Some("a zip archive"));
         assert_eq!(looks_like(&[0; 512]), None);
     }

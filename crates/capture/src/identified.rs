@@ -72,7 +72,7 @@ impl Identified {
         match &p.transport {
             Transport::Other(50) if p.mark != 0 => Told::Surely,
             _ if self.changes(p) => Told::Surely,
-            Transport::Tcp(h) if h.payload > 0 && p.mark != 0 => Told::Data,
+            Transport::Tcp(h) if h.payload > 0 => Told::Data,
             _ => Told::No,
         }
     }

@@ -84,7 +84,13 @@ impl Source {
                     return Err(fail.hint(format!("`swell show {name}` shows a run")));
                 }
                 if e.kind() != io::ErrorKind::NotFound {
-                    return Err(fail);
+                    let capture = path.is_file() && swell_capture::Reader::open(path).is_ok();
+                    return Err(match capture {
+                        true => fail.hint(format!(
+                            "this is a capture: `swell learn {name}` makes a model of it"
+                        )),
+                        false => fail,
+                    });
                 }
                 Err(match neighbour(path) {
                     Some(near) => fail.hint(format!("did you mean `{near}`?")),

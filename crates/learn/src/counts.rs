@@ -45,6 +45,8 @@ pub(crate) struct Counts {
     /// Packets of connections that had ended, and their bytes.
     pub(crate) stragglers: u64,
     pub(crate) straggler_bytes: u64,
+    /// Bytes of data that passed in connections and are not in the model.
+    pub(crate) dropped: u64,
     /// Connections without a SYN and without data.
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
@@ -101,6 +103,9 @@ impl Counts {
         let missing: u64 = t.halves.iter().map(|h| h.missing()).sum();
         self.gaps += u64::from(missing > 0);
         self.gap_bytes += missing;
+        let [passed, again] = [0, 1].map(|i| t.halves.iter().map(|h| h.passed[i]).sum::<u64>());
+        let taken: u64 = t.chunks.bytes().iter().sum();
+        self.dropped += passed.saturating_sub(again + taken);
         if t.chunks.unclear >= SEVERAL {
             let [up, down] = t.chunks.bytes();
             let own = [1, up + down, u64::from(t.chunks.unclear)];

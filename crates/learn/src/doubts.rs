@@ -142,10 +142,17 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
+    // Data that come after the end of their connection may have been inferred from their ACKs.
+    let stragglers_lacking = c.straggler_bytes.saturating_sub(c.one_sided_bytes);
+    let lacking = percent((c.dropped + stragglers_lacking) as f64, bytes);
+    w.extend(capture::left_out(lacking, MUCH_UNMODELLED));
     if c.gaps > 0 {
+        let then = match lacking > MUCH_UNMODELLED {
+            true => "or holds much later",
+            false => "and are left out, so that the model carries what the trace does",
+        };
         let text = format!(
-            "{} connections have gaps in their sequence numbers that the capture does not hold, {} \
-             bytes: they are left out, so that the model carries what the trace does",
+            "{} connections have gaps in their sequence numbers, {} bytes, that the capture does not hold, {then}",
             c.gaps, c.gap_bytes
         );
         w.push(if percent(c.gap_bytes as f64, bytes) > 1.0 {
@@ -328,7 +335,13 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
-    if hosts.conflicts > 0 || hosts.turned > 0 {
+    if hosts.none_inside() {
+        w.push(Warning::warning(
+            Code::Sides,
+            "no host of the trace is in a network that was said to be inside: all are outside, so that the direction of \
+             each flow is a guess. Name the networks of the hosts left of the link (`--inside`)",
+        ));
+    } else if hosts.conflicts > 0 || hosts.turned > 0 {
         w.push(Warning::warning(
             Code::Sides,
             format!(

@@ -410,6 +410,7 @@ impl Tracked {
             waited: [self.latest[from][0], self.latest[to][1]],
         };
         let half = &mut self.halves[from];
+        half.passed[0] += u64::from(h.payload);
         let last = half.last_at();
         let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);
         match half.segment(at, ip_len, h, &around, &mut observed) {

@@ -47,6 +47,7 @@
 mod answer;
 mod compare;
 mod condition;
+mod counted;
 mod doubts;
 mod drift;
 mod foreground;

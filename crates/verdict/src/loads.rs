@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use super::condition::Condition;
+use super::counted::{Count, capacity, has_room, is_full, rate};
 use super::numbers::mega;
 use swell_base::Direction;
-use swell_experiment::file::{Bottleneck, LoadBasis};
+use swell_experiment::file::LoadBasis;
 use swell_experiment::kinds::Part;
-use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
-use swell_experiment::store::{Results, RunResult};
+use swell_experiment::store::Results;
 
 /// Loads that differ by more than this share are not equal.
 pub(super) const UNEQUAL: f64 = 0.10;
@@ -18,9 +18,6 @@ const MISSED: f64 = 0.25;
 
 /// Loads below this share of the capacity are ignored.
 const IDLE: f64 = 0.02;
-
-/// A link with a utilization below this has spare capacity.
-const FULL: f64 = 0.90;
 
 /// Loads of one background beside one foreground, up and down, network-layer bits per second. If the parts of a mix
 /// have different bottlenecks, these are the sums over the parts.
@@ -59,6 +56,8 @@ pub(super) struct Loads {
     used: [f64; 2],
     /// The share of the time in which it sends.
     active: f64,
+    /// Whether a link that its packets cross was full, in either direction, while it was to send.
+    full: bool,
 }
 
 /// A direction of a link that a background shares with the foreground.
@@ -123,6 +122,7 @@ impl Loads {
             rates: sum(|l| l.rates),
             used: sum(|l| l.used),
             active: 1.0,
+            full: parts.iter().any(|l| l.full),
             odd_parts: Vec::new(),
             parts,
         }
@@ -133,18 +133,10 @@ impl Loads {
         let at = results.experiment.narrowest(background);
         let somewhere = at.is_some();
         let part = mix.map(|_| background.name());
+        let runs = || results.of(foreground, mix.unwrap_or(background).name());
         let both = |what: Count| {
-            Direction::BOTH.map(|d| {
-                let runs = results.of(foreground, mix.unwrap_or(background).name());
-                let seen =
-                    runs.filter_map(|r| Some(counted(&r.observed, &at.as_ref()?[d], part, what)));
-                let (bytes, seconds) = seen.fold((0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-                if seconds > 0.0 {
-                    bytes as f64 * 8.0 / seconds
-                } else {
-                    0.0
-                }
-            })
+            let of = |d| Some(rate(runs(), &at.as_ref()?[d], part, what));
+            Direction::BOTH.map(|d| of(d).unwrap_or(0.0))
         };
         let offered = both(Count::Arrived);
         let carried_bps = both(Count::Departed);
@@ -154,6 +146,7 @@ impl Loads {
         let open_loop = background.is_open_loop();
         let run = &results.experiment.run;
         let share = background.share(run.warmup, run.duration);
+        let active = if share > 0.0 { share } else { 1.0 };
         let asked = measured.and_then(|m| m.target_bps);
         let carried = background.load() == LoadBasis::Carried;
         // As much is offered as it takes to carry a rate.
@@ -184,21 +177,19 @@ impl Loads {
                 && (results.experiment.leaves(background).iter()).all(|l| l.active().is_none()),
             exact: [exact, exact || (asked.is_some() && !carried)],
             silent: somewhere
-                && results
-                    .of(foreground, mix.unwrap_or(background).name())
-                    .next()
-                    .is_some()
+                && runs().next().is_some()
                 && !background.is_none()
                 && [offered, carried_bps] == [[0.0; 2]; 2],
             rates: Direction::BOTH.map(|d| {
-                let runs = results.of(foreground, mix.unwrap_or(background).name());
                 at.as_ref().map_or(0.0, |at| {
-                    let found = capacity(runs, |l| at[d].is(&l.link, l.direction));
+                    let found = capacity(runs(), |l| at[d].is(&l.link, l.direction));
                     found.unwrap_or(at[d].rate.bps() as f64)
                 })
             }),
             used: both(Count::Used),
-            active: if share > 0.0 { share } else { 1.0 },
+            active,
+            full: (results.experiment.queues_of(background).iter())
+                .any(|queue| is_full(runs, queue, part, active)),
             name: background.name().to_owned(),
             shared: shared(results, foreground, background, mix),
             parts: Vec::new(),
@@ -305,20 +296,19 @@ impl Loads {
         self.each().flat_map(Loads::gave_way_here).collect()
     }
 
-    /// Whether the link had spare capacity while this background was to send. What it carried it carried in its windows;
-    /// other traffic is spread over the runs.
+    /// Whether the link had spare capacity while this background was to send.
     fn has_room(&self, d: Direction) -> bool {
-        let others = (self.used[d] - self.carried[d]).max(0.0);
-        others + self.carried[d] / self.active < FULL * self.rates[d]
+        has_room(self.used[d], self.carried[d], self.active, self.rates[d])
     }
 
     fn gave_way_here(&self) -> Vec<String> {
         let name = &self.name;
+        // Traffic that waits for answers is held back by every link that these or its requests cross.
         let way = |d: Direction| {
             let requested = self.requested[d]?;
             let carried = self.carried[d];
             let short = carried < (1.0 - MISSED) * requested && self.counts(d, requested);
-            (short && !self.open_loop && self.has_room(d)).then(|| {
+            (short && !self.open_loop && !self.full && self.has_room(d)).then(|| {
                 format!(
                     "{name} carried {} of {} Mbit/s {} beside it, though the link had room",
                     mega(carried, 2),
@@ -412,41 +402,6 @@ impl Loads {
     }
 }
 
-/// A byte count at a bottleneck.
-#[derive(Clone, Copy)]
-enum Count {
-    /// Bytes of the background, or of a part of it, that arrived.
-    Arrived,
-    /// Bytes of the background, or of a part of it, that departed.
-    Departed,
-    /// All bytes that departed, foreground and background.
-    Used,
-}
-
-impl Count {
-    fn of_link(self, link: &LinkTotals) -> u64 {
-        match self {
-            Count::Arrived => link.arrived[1],
-            Count::Departed => link.departed[1],
-            Count::Used => link.departed[0] + link.departed[1],
-        }
-    }
-}
-
-/// What a direction of a link could carry in these runs, on average over the seconds that count. A link that changes
-/// carries another rate than its first one.
-fn capacity<'r>(
-    runs: impl Iterator<Item = &'r RunResult>,
-    here: impl Fn(&LinkTotals) -> bool,
-) -> Option<f64> {
-    let rows = runs.flat_map(|run| &run.observed.links);
-    let rates: Vec<f64> = rows
-        .filter(|l| here(l) && l.rate > 0.0)
-        .map(|l| l.rate)
-        .collect();
-    swell_stats::mean(&rates)
-}
-
 /// The directions of links that `background`, a leaf or a mix of leaves with the same path, shares with the foreground.
 fn shared(
     results: &Results,
@@ -525,30 +480,6 @@ fn unequal(
         });
     }
     found
-}
-
-/// Bytes that a run counted at a bottleneck, and the seconds of counting: for one `part`, or for the whole background.
-fn counted(seen: &Observations, at: &Bottleneck, part: Option<&str>, what: Count) -> (u64, f64) {
-    let part = part.filter(|_| !matches!(what, Count::Used));
-    let rows: Vec<(u64, f64)> = match part {
-        Some(name) => {
-            let own = |p: &&PartTotals| {
-                p.part == name && p.role == "background" && at.is(&p.link, p.direction)
-            };
-            let bytes = |p: &PartTotals| match what {
-                Count::Arrived => p.arrived,
-                _ => p.departed,
-            };
-            let rows = seen.parts.iter().filter(own);
-            rows.map(|p| (bytes(p), p.duration)).collect()
-        }
-        None => {
-            let rows = seen.links.iter().filter(|l| at.is(&l.link, l.direction));
-            rows.map(|l| (what.of_link(l), l.duration)).collect()
-        }
-    };
-    rows.into_iter()
-        .fold((0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 /// The rate that a background carries alone on the network, up and down, over a whole run; for a mix, the sum over

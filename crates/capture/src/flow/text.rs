@@ -67,6 +67,17 @@ pub(crate) fn is_table_of_flows(head: &[u8]) -> bool {
     }
 }
 
+/// What a table lacks whose first line names columns of flows, but not enough of them, or between other separators.
+pub(crate) fn lacks(head: &[u8]) -> Option<&'static str> {
+    let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    if columns::suffices(&columns::named(first, b';')) {
+        return Some("a table of flows with semicolons; separate the values by commas or tabs");
+    }
+    let each = SEPARATORS.into_iter().chain([b';']);
+    each.map(|separator| columns::named(first, separator))
+        .find_map(|names| columns::missing(&names))
+}
+
 /// Converts lines of text to records.
 #[derive(Debug)]
 pub(crate) struct Text {

@@ -29,6 +29,12 @@ const ENOUGH: usize = 30;
 const ENERGY: f64 = 1.5 / DECIBELS;
 /// Bootstrap resamples of the trace's sessions.
 const RESAMPLES: usize = 1000;
+/// Minimum number of sessions for a bootstrap interval. That of two sessions reaches from nothing to twice the trace,
+/// so that no replay would be outside.
+const SESSIONS: usize = 10;
+/// Largest relative difference that a bootstrap interval excuses. One session with most of the bytes makes it as wide
+/// as two sessions do.
+const EXCUSED: f64 = 0.20;
 
 /// Compares `runs` with the `trace`. `halves` is the distance between its two halves ([`distance::halves`]).
 pub fn compare(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>) -> Fidelity {
@@ -89,10 +95,11 @@ fn volumes(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
 }
 
 /// The 95 % interval of a sum over sessions, resampled with replacement, scaled to a total that
-/// counts the same thing with headers.
+/// counts the same thing with headers. It never reaches further than [`EXCUSED`], and few sessions have none.
 fn bootstrap(trace: &Model, of: impl Fn(&Session) -> f64) -> impl Fn(f64) -> Option<[f64; 2]> {
     let values: Vec<f64> = trace.sessions.iter().map(|s| s.weight * of(s)).collect();
     let sum: f64 = values.iter().sum();
+    let enough = values.len() >= SESSIONS && sum > 0.0;
     let mut rng = Stream::new(1, "fidelity/bootstrap");
     let n = values.len() as u64;
     let mut sums: Vec<f64> = (0..RESAMPLES)
@@ -100,8 +107,11 @@ fn bootstrap(trace: &Model, of: impl Fn(&Session) -> f64) -> impl Fn(f64) -> Opt
         .collect();
     sums.sort_by(f64::total_cmp);
     move |total| {
-        let scale = (sum > 0.0).then(|| total / sum)?;
-        let at = |p: f64| sums[(p * (RESAMPLES - 1) as f64).round() as usize] * scale;
+        let scale = enough.then(|| total / sum)?;
+        let [least, most] = [1.0 - EXCUSED, 1.0 + EXCUSED].map(|share| share * total);
+        let at = |p: f64| {
+            (sums[(p * (RESAMPLES - 1) as f64).round() as usize] * scale).clamp(least, most)
+        };
         Some([at(0.025), at(0.975)])
     }
 }

@@ -16,7 +16,8 @@ pub struct Row {
     pub spread: [f64; 2],
     /// Largest acceptable distance; `None` for quantities other than distances.
     pub limit: Option<f64>,
-    /// The trace's own 95 % bootstrap interval over sessions, if there is one.
+    /// The trace's own 95 % bootstrap interval over sessions, at most 20 % to each side. `None` with fewer than ten
+    /// sessions.
     pub interval: Option<[f64; 2]>,
     /// Acceptable relative difference of the mean; `None` for energies, where the mean may differ by 1.5 dB.
     pub bar: Option<f64>,

@@ -54,6 +54,35 @@ fn a_model_agrees_with_itself_and_not_with_its_double() {
     );
 }
 
+/// The bootstrap interval of two sessions, or of one with nearly all bytes, reaches from nothing to twice the trace.
+#[test]
+fn no_interval_excuses_a_replay_that_lacks_most_of_the_trace() {
+    let model = model();
+    let met = |trace: &Model, share: f64| {
+        let mut run = trace.clone();
+        run.totals.bytes = run.totals.bytes.map(|b| (b as f64 * share) as u64);
+        run.totals.unmodelled_bytes = 0;
+        let rows = compare(trace, &[run], None).rows;
+        let bytes = rows.iter().filter(|r| r.quantity.starts_with("bytes "));
+        bytes.map(|r| r.met).collect::<Vec<bool>>()
+    };
+    let plain = |mut trace: Model| {
+        trace.totals.unmodelled_bytes = 0;
+        trace
+    };
+    let mut two = plain(model.clone());
+    two.sessions.truncate(2);
+    assert_eq!(met(&two, 0.43), [false; 3]);
+    assert_eq!(met(&two, 0.90), [false; 3]);
+    assert_eq!(met(&two, 0.96), [true; 3]);
+    // Many sessions, one of which outweighs all others together.
+    let mut unequal = plain(model);
+    unequal.sessions[0].weight = 1e4;
+    assert_eq!(met(&unequal, 0.43), [false; 3]);
+    assert_eq!(met(&unequal, 0.79), [false; 3]);
+    assert_eq!(met(&unequal, 0.81), [true; 3]);
+}
+
 #[test]
 fn many_seeds_far_apart_pass_no_energy_and_the_finest_octave_is_looked_at() {
     let model = model();

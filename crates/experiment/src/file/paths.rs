@@ -56,6 +56,22 @@ impl File {
         Some([of(Direction::Up)?, of(Direction::Down)?])
     }
 
+    /// The directions of links that a part's packets cross, from its clients and towards them; of a mix, those of all
+    /// its parts.
+    pub fn queues_of(&self, part: &Part) -> Vec<Bottleneck> {
+        let links = self.links();
+        let hops = self.all_hops(part);
+        let mut crossed = Direction::BOTH.map(|along| queues(&hops, along)).concat();
+        crossed.sort_unstable();
+        crossed.dedup();
+        let of = |queue: Queue| Bottleneck {
+            link: links[queue.link].name.clone(),
+            queue,
+            rate: links[queue.link].keys.directions()[queue.direction].rate,
+        };
+        crossed.into_iter().map(of).collect()
+    }
+
     /// The links that a part crosses; of a mix, those of its parts.
     fn all_hops(&self, part: &Part) -> Vec<Hop> {
         let leaves = self.leaves(part).into_iter();

@@ -121,3 +121,18 @@ pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
         )
     })
 }
+
+/// Warns of data that passed in connections and are not in the model: `share` per cent of the bytes.
+pub(super) fn left_out(share: f64, much: f64) -> Option<Warning> {
+    (share > much).then(|| {
+        Warning::warning(
+            Code::LoadLeftOut,
+            format!(
+                "at least {share:.0} % of the bytes are data of TCP that come too late in the capture for their place in a \
+                 connection, and are not in the model: its traffic is lighter than the trace by as much. Put the packets \
+                 in the order of their times (`reordercap`), or capture with one clock. A replay of the trace plays all \
+                 of it"
+            ),
+        )
+    })
+}

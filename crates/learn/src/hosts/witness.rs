@@ -2,7 +2,7 @@
 
 use swell_capture::{Packet, Transport};
 
-use super::Hosts;
+use super::{Host, Hosts};
 use crate::addresses::groups;
 
 /// The receiver of a packet to a multicast or broadcast address.
@@ -29,6 +29,12 @@ impl Hosts {
             }
         }
         [from, to]
+    }
+
+    /// Whether networks were said to be inside, and no host is in one of them.
+    pub(crate) fn none_inside(&self) -> bool {
+        let outside = |h: &Host| h.fixed == Some(false);
+        !self.inside.is_empty() && !self.hosts.is_empty() && self.hosts.iter().all(outside)
     }
 
     /// Whether a packet of so many bytes goes from inside to outside; `None` if it stays on one side.

@@ -82,6 +82,8 @@ pub(crate) struct Half {
     pub(crate) duplicates: u64,
     /// Implausible jumps in sequence numbers that were ignored.
     pub(crate) jumps: u64,
+    /// Bytes of data that passed, and those of them that had passed before.
+    pub(crate) passed: [u64; 2],
     /// Bytes inferred only from the other side's ACKs.
     pub(crate) unseen: u64,
     /// Bytes inferred only from the surrounding sequence numbers; the capture does not hold them.
@@ -452,6 +454,7 @@ impl Half {
         self.timer.sent(end, at, !self.settled());
         // A retransmission may begin before data that have passed, and go on after them.
         let filled = self.fill([offset, self.next], at, around, observed);
+        self.passed[1] += self.next.saturating_sub(offset.max(1) + filled);
         let in_order = offset == self.next;
         if offset > self.next && self.gap(offset, at, around) {
             self.flight.lost(end);
@@ -514,6 +517,7 @@ impl Half {
             && at.saturating_sub(last.at) < DUPLICATE
         {
             self.duplicates += 1;
+            self.passed[1] += (end - offset) as u64;
             return Seen::Nothing;
         }
         self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
@@ -521,6 +525,7 @@ impl Half {
         self.acks.repaired(self.next);
         let [start, end] = [offset, end].map(|o| o.max(0) as u64);
         let filled = self.fill([start, end], at, around, observed);
+        self.passed[1] += end.saturating_sub(start.max(1) + filled);
         if filled > 0 {
             return Seen::Filled(filled);
         }

@@ -2,6 +2,7 @@
 
 mod common;
 mod coverage;
+mod disorder;
 mod flow_folder;
 mod odd;
 mod points;

@@ -90,6 +90,31 @@ fn found(packets: &[Packet], inside: &[&str]) {
     assert_eq!((m.sessions.len(), outside), (36, 12));
 }
 
+/// A network that no packet has cannot tell the sides.
+#[test]
+fn networks_without_a_host_are_told() {
+    let packets = site();
+    let told = |inside: &str| {
+        let m = learn(&packets, &[inside]);
+        let said = |w: &&swell_base::Warning| w.code == Code::Sides;
+        m.warnings
+            .iter()
+            .filter(said)
+            .map(|w| w.message.clone())
+            .collect::<Vec<_>>()
+    };
+    let said = told("203.0.113.0/24");
+    assert!(
+        said.len() == 1 && said[0].contains("no host of the trace"),
+        "{said:?}"
+    );
+    let all = told("0.0.0.0/0");
+    assert!(
+        !all.iter().any(|t| t.contains("no host of the trace")),
+        "{all:?}"
+    );
+}
+
 #[test]
 fn without_any_evidence_it_is_a_vote_and_said_to_be_one() {
     let packets = site();

@@ -13,8 +13,8 @@ const ENERGIES: [&str; 2] = [
 ];
 
 const RULES: &str = "off: relative difference of the mean over the seeds. A volume is met within 5 %, or inside the \
-    trace's own 95 % bootstrap interval where that is wider; a median within 10 %. Distances are from the trace; those \
-    of energies are met up to 1.5 dB, those of distributions up to 0.1 octaves, of what hosts without round trips \
+    trace's own 95 % bootstrap interval where that is wider (at most 20 %, and only with 10 sessions or more); a median \
+    within 10 %. Distances are from the trace; those of energies are met up to 1.5 dB, those of distributions up to 0.1 octaves, of what hosts without round trips \
     borrowed up to 0.5. seeds: minimum and maximum over the seeds; of energies over all octaves, of each seed's \
     distance from the mean of the seeds, and not from the trace.";
 

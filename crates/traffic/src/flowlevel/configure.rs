@@ -61,8 +61,12 @@ fn protocols(others: &[(u8, u64)]) -> String {
     if others.is_empty() {
         return "no packets are of other protocols".into();
     }
-    let one = |(protocol, packets): &(u8, u64)| {
-        format!("{packets} packets are of IP protocol {protocol}")
+    let one = |(protocol, packets): &(u8, u64)| match protocol {
+        // Hop-by-hop options of IPv6 (RFC 8200), which no exporter names: a table has no such column, or an empty one.
+        0 => format!(
+            "{packets} packets are of IP protocol 0: their records name none, so a table needs a column `protocol`"
+        ),
+        _ => format!("{packets} packets are of IP protocol {protocol}"),
     };
     others.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -66,3 +66,37 @@ fn a_model_of_datagrams_that_offers_twice_as_much_misses_its_load() {
     );
     assert!(!withheld(false)[0].contains("requested"));
 }
+
+/// Learnt traffic of 16 Mbit/s carries 8 beside the application, on a link with 20 Mbit/s down. Its requests cross the other
+/// direction: while that is full, its own network holds it back.
+#[test]
+fn traffic_whose_other_direction_is_full_is_held_back_by_its_network() {
+    let mut results = results(10, |_, _| 1.0);
+    let measured = swell_experiment::store::Measured {
+        up_bps: 0.5e6,
+        down_bps: 16e6,
+        down_bps_each: vec![16e6],
+        sessions: Some(2.0),
+        ..swell_experiment::store::Measured::default()
+    };
+    results.manifest.measured.insert("learnt".into(), measured);
+    let mut gave_way = |up: f64| {
+        for run in &mut results.runs {
+            run.observed.links.truncate(1);
+            let down = run.observed.links[0].clone();
+            let bytes = (up / 8.0 * down.duration) as u64;
+            run.observed.links.push(LinkTotals {
+                direction: Direction::Up,
+                arrived: [0, bytes],
+                departed: [0, bytes],
+                rate: 1e6,
+                ..down
+            });
+        }
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        let said = "learnt carried 8.00 of 16.00 Mbit/s down beside it, though the link had room";
+        full_text(&v).contains(said)
+    };
+    assert!(gave_way(0.5e6));
+    assert!(!gave_way(0.99e6));
+}

@@ -154,6 +154,24 @@ pub(super) fn suffices(columns: &[Column]) -> bool {
         .any(has)
 }
 
+/// Fewer known names show no table of flows: a word like `state` or `in` may be in any text.
+const FEW: usize = 3;
+
+/// The first column that records need and these lack, if they belong to a table of flows.
+pub(super) fn missing(columns: &[Column]) -> Option<&'static str> {
+    let known = columns.iter().filter(|c| **c != Column::Ignore).count();
+    let needed = [
+        (Column::Start, "a table of flows without a column `start`"),
+        (Column::Src, "a table of flows without a column `src`"),
+        (Column::Dst, "a table of flows without a column `dst`"),
+        (Column::Bytes, "a table of flows without a column `bytes`"),
+    ];
+    let lacking = needed.iter().find(|(column, _)| !columns.contains(column));
+    lacking
+        .map(|l| l.1)
+        .filter(|_| known >= FEW && !suffices(columns))
+}
+
 /// Whether the columns belong to a table of flows, even if they are not sufficient for records.
 pub(super) fn are_flows(columns: &[Column]) -> bool {
     let has = |c: Column| columns.contains(&c);

@@ -208,6 +208,14 @@ fn records_of_other_protocols_are_named() {
         error.contains("900 packets are of IP protocol 47"),
         "{error}"
     );
+    tunnel.protocol = 0;
+    let mut unnamed = Configurator::new(options());
+    unnamed.add(&tunnel);
+    let said = unnamed.finish("x", Provenance::default()).unwrap_err();
+    assert!(
+        said.to_string().contains("needs a column `protocol`"),
+        "{said}"
+    );
 }
 
 /// Both ends of NTP's symmetric mode use the same port (RFC 5905 section 9.1).
