@@ -188,6 +188,6 @@ fn a_pause_after_a_large_unit_counts_from_its_last_byte() {
         "{later} s: {two} s, {one} s"
     );
     let turns = |rest: &str| lasts("null", &format!(r#""turns":[[8,0,300000,0]{rest}]"#));
-    let later = turns(",[0,12000,1000,0]") - turns("");
-    assert!((0.011..0.016).contains(&later), "{later} s");
+    let paused = turns(",[0,12000,1000,0]") - turns("");
+    assert!((0.011..0.016).contains(&paused), "{paused} s");
 }
