@@ -65,4 +65,4 @@ pub use store::Results;
 /// Version of the program, as manifests and tables record it. After the plus sign is the number of the state of its results:
 /// simulated runs of equal versions have equal results, and others are neither resumed nor joined. It rises with every
 /// change that alters numbers (`tests/version.rs`).
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+6");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+7");
