@@ -167,7 +167,7 @@ fn periods(talks: &[Talk], part: &[bool]) -> Vec<Period> {
         let silent = first > quiet.0 && first - quiet.0 >= soonest;
         // It follows its own answer, and no other connection does.
         let others = || spans[k + 1..].iter().take_while(|s| s.0 < first + VOLLEY);
-        let own = quiet.1 == c && first - quiet.0 < PROMPT + talks[c].rtt;
+        let own = quiet.1 == c && first.saturating_sub(quiet.0) < PROMPT + talks[c].rtt;
         let alone = || own && others().all(|s| s.1 == c);
         if periods.is_empty() || silent && !alone() {
             periods.push(Period {

@@ -244,7 +244,7 @@ impl Script {
         if unsent > 0 {
             // In slow start an acknowledged byte lets two leave.
             asks.last = unsent.min(2 * FULL);
-            asks.enough = acknowledged.saturating_add(unsent / 2);
+            asks.enough = acknowledged.saturating_add((unsent / 2).max(1));
             if asks.open.is_empty() && there >= asks.enough {
                 self.ask_again(end, steps);
             }
