@@ -373,9 +373,7 @@ impl Learner {
             };
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
-        if let Some(place) = place
-            && let Some(due) = observed.answered(from)
-        {
+        if let (Some(place), Some(due)) = (place, observed.answered(from)) {
             self.users.answered(place, due);
         }
         self.hosts

@@ -53,3 +53,39 @@ fn units_in_a_row_wait_for_nothing_but_their_pauses() {
         assert_eq!(sends(&log)[..7], [(1020, 100), a, b, c, d, e, (1118, 100)]);
     }
 }
+
+#[test]
+fn both_directions_at_once() {
+    let exchange = Exchange::Concurrent {
+        up: vec![unit(0, 100, 0), unit(500, 200, 0), unit(10, 300, 3)],
+        down: vec![
+            unit(30, 1000, 0),
+            unit(1, 50, 1),
+            unit(600, 20_000, 1),
+            unit(7, 70, 1),
+        ],
+    };
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, exchange)],
+    };
+    let (flows, log) = play(vec![group]);
+    let mut sent = sends(&log);
+    sent.sort_unstable();
+    // The pause after a unit starts when the unit has left, which is at once in this network. A unit that follows a new
+    // unit of the other end counts its pause from that unit's arrival: the second of the server was due at 1031, but
+    // the first left at 1050.
+    assert_eq!(
+        sent,
+        [
+            (1020, 100),
+            (1050, 50),
+            (1050, 1000),
+            (1520, 200),
+            (1650, 20_000),
+            (1657, 70),
+            (1670, 300),
+        ]
+    );
+    assert_eq!((flows[0].up, flows[0].down), (600, 21_120));
+}
