@@ -250,12 +250,13 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<CutList<Turn
         .map(|s| s.bytes - sent(s, age))
         .fold(0, u64::saturating_add);
     let pause = here.from - age;
+    let leaves = leaves(course, (end, last), left, age + pause);
     let mut turn = turns[last];
     // The pause after the merged data may have begun.
     let then = units(last + 1, last + 1).next();
     let then = then.filter(|s| s.from < arrives);
     if let (Some(next), Some(then)) = (turns.get(last + 1), then) {
-        let until = then.from - age - pause;
+        let until = then.from - leaves;
         match end {
             0 if turn.response == 0 && next.request > 0 => turn.client_think = until,
             1 if next.request == 0 => turn.client_think = until - next.server_think,
@@ -288,6 +289,15 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<CutList<Turn
     })
 }
 
+/// When the last of `bytes` leaves, which are what is left of the data up to unit `last` of `end` from `from` on. The pause
+/// after them counts from then.
+fn leaves(course: &Timeline, (end, last): (usize, usize), bytes: u64, from: Dur) -> Dur {
+    let mine = |s: &&Span| (s.end, s.unit) == (end, last);
+    let whole = course.spans.iter().rev().find(mine);
+    let whole = whole.filter(|_| bytes > course.at_once[end]);
+    whole.map_or(from, |s| s.left.max(from))
+}
+
 /// Position of an end in its chain: its first unit that has not arrived, and its first unit not begun. The
 /// units in between are sent as one.
 fn places(units: &[Unit], course: &Timeline, end: usize, age: Dur) -> (usize, usize) {
@@ -311,14 +321,18 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2
         let (arrived, begun) = at[1 - end];
         let heard = Heard { arrived, begun };
         let mut own = Vec::new();
+        let mut since = age;
         if next > first {
             let all = (first..next).flat_map(spans);
             let waits = spans(first).find(|s| s.to > age);
+            let pause = waits.map_or(Dur::ZERO, |s| s.from - age);
+            let bytes = all
+                .map(|s| s.bytes - sent(s, age))
+                .fold(0, u64::saturating_add);
+            since = leaves(course, (end, next - 1), bytes, age + pause);
             own.push(Unit {
-                pause: waits.map_or(Dur::ZERO, |s| s.from - age),
-                bytes: all
-                    .map(|s| s.bytes - sent(s, age))
-                    .fold(0, u64::saturating_add),
+                pause,
+                bytes,
                 after: 0,
             });
         }
@@ -331,7 +345,7 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2
             && heard.of(unit.after) == 0
         {
             own.push(Unit {
-                pause: from - age,
+                pause: from - since,
                 after: 0,
                 ..unit
             });

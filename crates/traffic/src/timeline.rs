@@ -25,6 +25,8 @@ pub(crate) struct Span {
     pub from: Dur,
     /// When the last byte arrives.
     pub to: Dur,
+    /// When the last byte of the unit leaves its host; of all but the last span of a unit, when they begin.
+    pub left: Dur,
     /// 0 = from the client, 1 = from the server.
     pub end: usize,
     /// Index of the turn, or of the unit of that end.
@@ -44,6 +46,8 @@ pub(crate) struct Timeline {
     pub rtt: Dur,
     /// Seconds between full segments of the client, and of the server, at the narrowest link.
     pub gaps: [f64; 2],
+    /// Bytes that the client, and the server, may have in flight before it must wait for ACKs.
+    pub at_once: [u64; 2],
 }
 
 /// An attempt ends one RTT plus this after its last SYN.
@@ -102,8 +106,8 @@ struct Sent {
     /// When its last write was made, and when its last byte arrives.
     written: Dur,
     arrived: Dur,
-    /// When its last byte leaves. `None` if the sender must wait for ACKs to send it all.
-    left: Option<Dur>,
+    /// When its last byte leaves. A pause of the same end that waits for no answer starts then.
+    left: Dur,
     /// When it is acknowledged.
     acked: Dur,
 }
@@ -115,7 +119,7 @@ impl Course<'_> {
             return Sent {
                 written: from,
                 arrived: from,
-                left: Some(from),
+                left: from,
                 acked: from,
             };
         }
@@ -140,6 +144,7 @@ impl Course<'_> {
             self.spans.push(Span {
                 from,
                 to: arrived,
+                left: from,
                 end,
                 unit,
                 bytes,
@@ -154,6 +159,7 @@ impl Course<'_> {
                 self.spans.push(Span {
                     from: from + at,
                     to: arrived,
+                    left: from + at,
                     end,
                     unit,
                     bytes: piece,
@@ -173,23 +179,23 @@ impl Course<'_> {
         let under_way = under_way.fold(0, u64::saturating_add);
         let at_once = last_bytes <= full || under_way <= self.pace.at_once[end];
         let back = self.pace.rtt / 2.0 + if held { ACK_DELAY } else { 0.0 };
+        let left = match at_once {
+            true => written + Dur::from_secs_f64(self.pace.leaves(end, last_bytes)),
+            // ACKs let the last of it leave.
+            false => written.max(arrived - Dur::from_secs_f64(self.pace.own_rtt / 2.0)),
+        };
+        if let Some(span) = self.spans.last_mut() {
+            span.left = left;
+        }
         Sent {
             written,
             arrived,
-            left: at_once.then(|| written + Dur::from_secs_f64(self.pace.leaves(end, last_bytes))),
+            left,
             acked: arrived + Dur::from_secs_f64(back),
         }
     }
 
-    /// When an end that pauses after a unit continues without an answer. The pause starts when the unit
-    /// has left. If the unit exceeds a window, ACKs let the last of it leave.
-    fn after(&self, sent: Sent, pause: Dur) -> Dur {
-        let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
-        let left = sent.left.unwrap_or(sent.written.max(sent.arrived - own));
-        left + pause
-    }
-
-    /// The same if the end continues when its data are acknowledged.
+    /// When an end that pauses after a unit continues when its data are acknowledged.
     fn acknowledged(&self, sent: Sent, pause: Dur) -> Dur {
         let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
         sent.acked.max(sent.arrived + pause - own)
@@ -215,14 +221,14 @@ impl Course<'_> {
                 match next {
                     Some(n) if n.request == 0 && n.response > 0 => {
                         let pause = turn.client_think + n.server_think;
-                        continues = Some(self.after(sent, pause));
+                        continues = Some(sent.left + pause);
                     }
                     Some(_) => at += turn.client_think,
                     None => {}
                 }
             } else if let Some(n) = next {
                 at = match request {
-                    Some(sent) if n.request > 0 => self.after(sent, turn.client_think),
+                    Some(sent) if n.request > 0 => sent.left + turn.client_think,
                     Some(sent) => self.acknowledged(sent, turn.client_think),
                     None => at + turn.client_think,
                 };
@@ -238,7 +244,7 @@ impl Course<'_> {
         let none = Sent {
             written: begun,
             arrived: begun,
-            left: Some(begun),
+            left: begun,
             acked: begun,
         };
         let mut next = [0usize; 2];
@@ -256,7 +262,7 @@ impl Course<'_> {
                             let Some(heard) = heard else { break };
                             sent[end].written.max(heard + unit.pause)
                         }
-                        _ => self.after(sent[end], unit.pause),
+                        _ => sent[end].left + unit.pause,
                     };
                     let now = self.send(end, next[end], unit.bytes, from);
                     // Bytes arrive in order.
@@ -287,6 +293,7 @@ fn datagrams(d: &Datagrams) -> Vec<Span> {
         Span {
             from: at,
             to: at,
+            left: at,
             end,
             unit,
             bytes: u64::from(bytes),
@@ -306,6 +313,7 @@ impl Timeline {
         let pace = Pace::new(model, session, connection, network);
         let rtt = Dur::from_secs_f64(pace.rtt);
         let gaps = [0, 1].map(|end| full(connection, end) as f64 / pace.path[end]);
+        let at_once = pace.at_once;
         let mut course = Course {
             pace,
             connection,
@@ -331,6 +339,7 @@ impl Timeline {
                     Span {
                         from: at,
                         to: at,
+                        left: at,
                         end: 0,
                         unit,
                         bytes: 0,
@@ -346,6 +355,7 @@ impl Timeline {
             end,
             rtt,
             gaps,
+            at_once,
         }
     }
 }
