@@ -339,16 +339,29 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2
         let arrives = in_flight(course, end, age).map(|s| s.to).max();
         let begins = spans(next).next().map(|s| s.from);
         // The pause before the unit that comes has begun if its reference has left or arrived.
-        let pause = begins.filter(|&from| first == next || arrives.is_some_and(|to| from < to));
+        let begun_pause =
+            begins.is_some_and(|from| first == next || arrives.is_some_and(|to| from < to));
+        let units = chains[end];
+        let here = (next..units.len()).take_while(|&i| heard.of(units[i].after) == 0);
+        // What they answer has arrived, and their pauses run beside each other.
+        let answers = here.clone().filter(|&i| {
+            let before = i.checked_sub(1).map_or(0, |before| units[before].after);
+            units[i].after > before
+        });
+        let last = answers
+            .last()
+            .or(here.clone().next().filter(|_| begun_pause));
         let mut then = next;
-        if let (Some(from), Some(&unit)) = (pause, chains[end].get(next))
-            && heard.of(unit.after) == 0
-        {
+        for i in here.take_while(|&i| last.is_some_and(|last| i <= last)) {
+            let (Some(begins), Some(ends)) = (spans(i).next(), spans(i).last()) else {
+                break;
+            };
             own.push(Unit {
-                pause: from - since,
+                pause: begins.from - since,
                 after: 0,
-                ..unit
+                ..units[i]
             });
+            since = since.max(ends.left);
             then += 1;
         }
         let list = CutList {
