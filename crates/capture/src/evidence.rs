@@ -38,7 +38,7 @@ pub(crate) fn print(p: &Packet, told: Told) -> u64 {
         Transport::Tcp(h) => [
             u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,
             u64::from(h.seq) << 32 | u64::from(h.ack),
-            u64::from(h.window) << 32 | u64::from(h.payload) | options(p, h),
+            u64::from(h.window) << 32 | u64::from(h.payload) | options(p, h, told),
         ],
         &Transport::Udp {
             src_port,
@@ -58,8 +58,9 @@ pub(crate) fn print(p: &Packet, told: Told) -> u64 {
 
 /// What the checksum would say of the options that change from packet to packet, in the bits above the window. 0 with a
 /// checksum.
-fn options(p: &Packet, h: &Tcp) -> u64 {
-    if p.mark as u32 != 0 {
+fn options(p: &Packet, h: &Tcp, told: Told) -> u64 {
+    // An identification tells the packet, and only one of its copies may have a checksum.
+    if matches!(told, Told::Surely) || p.mark as u32 != 0 {
         return 0;
     }
     let changing = (h.options.timestamps, h.options.sack);

@@ -18,7 +18,7 @@ const AT_ONCE: u64 = 14_600;
 const EQUAL: u32 = 8;
 
 /// For so long an RTT is that of packets that follow, too, nanoseconds. A queue grows and shrinks within some round trips.
-const RECENT: u64 = 500_000_000;
+pub(crate) const RECENT: u64 = 500_000_000;
 
 /// Data of one direction with no pause and no data of the other direction inside. This is the best
 /// estimate of an application data unit.

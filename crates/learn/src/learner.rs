@@ -374,7 +374,7 @@ impl Learner {
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
         if let (Some(place), Some(due)) = (place, observed.answered(from)) {
-            self.users.answered(place, due);
+            self.users.answered(place, due, self.now);
         }
         self.hosts
             .delivered(hosts[from], observed.delivered, self.now);

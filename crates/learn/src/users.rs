@@ -13,7 +13,7 @@
 use swell_base::Dur;
 use swell_traffic::{Connection, Exchange, Group, Session};
 
-use crate::chunks::{Dues, micros};
+use crate::chunks::{Dues, RECENT, micros};
 use crate::index::Index;
 
 pub(crate) use periods::Talk;
@@ -82,8 +82,8 @@ struct User {
     /// Serial number of the user's current group.
     group_serial: u32,
     last_activity: u64,
-    /// How long the latest answer took on a connection of the group, nanoseconds; 0 if unknown.
-    due: u64,
+    /// How long the latest answer took on a connection of the group, and when it came, nanoseconds; 0 if unknown.
+    due: (u64, u64),
     key: (u32, u8),
     idle: bool,
 }
@@ -159,7 +159,7 @@ impl Users {
                     session: u32::MAX,
                     group_serial: 0,
                     last_activity: at,
-                    due: 0,
+                    due: (0, 0),
                     key,
                     idle: false,
                 };
@@ -188,17 +188,21 @@ impl Users {
             self.cut += u64::from(full && silence <= self.session_timeout);
             self.close(state.session, done);
             state.session = self.open(class, client, at);
-            state.due = 0;
+            state.due = (0, 0);
             state.group_serial = state.group_serial.wrapping_add(1);
         } else if silence > self.group_timeout {
+            // An old answer does not tell of the queue that the last data waited in.
+            let (due, since) = state.due;
+            let recent = state.last_activity.saturating_sub(since) <= RECENT;
+            let due = if recent { due } else { 0 };
             if let Some(s) = self.pending(state.session) {
                 s.groups.push(PendingGroup {
                     think: silence,
-                    due: state.due,
+                    due,
                     connections: Vec::new(),
                 });
             }
-            state.due = 0;
+            state.due = (0, 0);
             state.group_serial = state.group_serial.wrapping_add(1);
         }
         state.last_activity = state.last_activity.max(at);
@@ -243,11 +247,11 @@ impl Users {
         }
     }
 
-    /// The client has answered on the connection at `place` after so many nanoseconds.
+    /// The client has answered on the connection at `place` after `due` nanoseconds.
     #[inline]
-    pub(crate) fn answered(&mut self, place: ConnectionIndex, due: u64) {
+    pub(crate) fn answered(&mut self, place: ConnectionIndex, due: u64, at: u64) {
         if self.current(place) {
-            self.users[place.user as usize].due = due;
+            self.users[place.user as usize].due = (due, at);
         }
     }
 

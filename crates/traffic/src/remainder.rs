@@ -353,11 +353,11 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> [CutChain; 2
             .or(here.clone().next().filter(|_| begun_pause));
         let mut then = next;
         for i in here.take_while(|&i| last.is_some_and(|last| i <= last)) {
-            let (Some(begins), Some(ends)) = (spans(i).next(), spans(i).last()) else {
+            let (Some(opens), Some(ends)) = (spans(i).next(), spans(i).next_back()) else {
                 break;
             };
             own.push(Unit {
-                pause: begins.from - since,
+                pause: opens.from - since,
                 after: 0,
                 ..units[i]
             });

@@ -119,6 +119,9 @@ struct Period {
     begins: Vec<(usize, usize)>,
 }
 
+/// A longer silence separates groups and is no wait, nanoseconds: the default group time-out.
+const LONGEST: u64 = 30_000_000_000;
+
 /// For each connection of a session, the turns that wait for others.
 pub(super) fn waits(talks: &[Talk]) -> Vec<Vec<Wait>> {
     let mut waits = vec![Vec::new(); talks.len()];
@@ -137,6 +140,9 @@ pub(super) fn waits(talks: &[Talk]) -> Vec<Vec<Wait>> {
                 0 => 0,
                 _ => span.first.saturating_sub(period.quiet.0),
             };
+            if pause > LONGEST {
+                continue;
+            }
             waits[c].push(Wait {
                 turn: span.turn,
                 page: page as u32,

@@ -244,6 +244,29 @@ proptest! {
     }
 }
 
+/// A queue that an answer told of a while before the last data has no part in the pause that follows them.
+#[test]
+fn old_answers_tell_of_no_queue() {
+    let second = 1_000_000_000;
+    let due = |answered: u64, last: u64| {
+        let mut users = Users::new(Dur::from_secs(30), Dur::from_secs(300), 1_000);
+        let mut done = Vec::new();
+        let mut take = |s: Session, d: Delays| done.push((s, d));
+        for (id, at) in [(0, 0), (1, 100 * second)] {
+            let place = users.begin(1, 0, at, &mut take);
+            if id == 0 {
+                users.answered(place, 400_000_000, answered);
+                users.active(place, last);
+            }
+            users.end(place, Some(kept(id)), at.max(last), &mut take);
+        }
+        users.finish(&mut take);
+        done[0].1.groups[1]
+    };
+    assert_eq!(due(20 * second, 20 * second), 400_000);
+    assert_eq!(due(20 * second, 60 * second), 0);
+}
+
 /// A session holds at most a quarter of the model's items, and at least 2000 connections; cuts are
 /// counted.
 #[test]

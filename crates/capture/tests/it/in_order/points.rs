@@ -224,6 +224,25 @@ fn bare(n: i64, v4: bool, data: bool) -> Vec<u8> {
     ip
 }
 
+/// The same for TCP where one of the points has no checksum at all.
+#[test]
+fn missing_checksums_hide_no_copies() {
+    let n = 8_000i64;
+    let numbered_segment = |i: i64, checksum: u16| {
+        let mut packet = bare(i, true, true);
+        packet[4..6].copy_from_slice(&(i as u16 + 1).to_be_bytes());
+        packet[36..38].copy_from_slice(&checksum.to_be_bytes());
+        packet
+    };
+    let mut all = Vec::new();
+    for i in 0..n {
+        all.push((0, 1_000 * i, numbered_segment(i, 0)));
+        all.push((1, 1_000 * i + 20, numbered_segment(i, sum(i))));
+    }
+    let found = kept(&in_file_order(all));
+    assert_eq!(found, (n, n, vec![Code::CapturedTwice]));
+}
+
 /// A mirror port that sends each packet twice, in a capture without checksums and identifications: sequence numbers tell
 /// the segments apart.
 #[test]

@@ -82,6 +82,23 @@ fn pages_wait_for_all_connections_and_objects_for_the_html() {
     }
 }
 
+/// Between pages, the user was away for 40 s. That is no wait, and the others remain.
+#[test]
+fn long_silences_are_no_waits() {
+    let mut talks = pages(3, 20, &mut Noise(3));
+    let away = talks[0].spans[20].first;
+    for span in talks.iter_mut().flat_map(|t| &mut t.spans) {
+        if span.first >= away {
+            span.first += 40_000 * MS;
+            span.last += 40_000 * MS;
+        }
+    }
+    let found = waits(&talks);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [39, 20, 20]);
+    let longest = found.iter().flatten().map(|w| w.pause).max();
+    assert!(longest < Some(Dur::from_secs(10)), "{longest:?}");
+}
+
 #[test]
 fn independent_clients_do_not_wait_for_each_other() {
     for seed in 0..300 {
