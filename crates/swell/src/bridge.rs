@@ -41,9 +41,9 @@ pub(crate) struct BridgeArgs {
     /// An interface on the servers' side. Again for more.
     #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["port", "nat"])]
     pub right: Vec<String>,
-    /// Join the network of an interface to the servers' side by NAT (IPv4). ADDRESS is a free one of that network, GATEWAY
-    /// its router, INSIDE the gateway's address for the hosts of the bridge (default: 192.168.77.1/24), such as
-    /// 'eth0 address=203.0.113.9/24 via=203.0.113.1'.
+    /// Join the network of an interface to the servers' side by NAT (IPv4), such as
+    /// 'eth0 address=203.0.113.9/24 via=203.0.113.1'. ADDRESS is a free one of that network, and GATEWAY its router. INSIDE is
+    /// the gateway's address for the hosts of the bridge (default: 192.168.77.1/24).
     #[arg(
         long,
         value_name = "INTERFACE address=ADDRESS/BITS via=GATEWAY [inside=INSIDE/BITS]",
