@@ -150,6 +150,12 @@ pub(super) fn waits(talks: &[Talk]) -> Vec<Vec<Wait>> {
             });
         }
     }
+    // Of a connection that does not wait for its opening, no turn waits.
+    for own in &mut waits {
+        if own.first().is_some_and(|w| w.turn > 0) {
+            own.clear();
+        }
+    }
     waits
 }
 

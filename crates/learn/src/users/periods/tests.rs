@@ -97,6 +97,15 @@ fn long_silences_are_no_waits() {
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [39, 20, 20]);
     let longest = found.iter().flatten().map(|w| w.pause).max();
     assert!(longest < Some(Dur::from_secs(10)), "{longest:?}");
+    // A connection that opens after the silence waits for nothing.
+    talks[2].spans.retain(|s| s.first > away);
+    for (turn, span) in talks[2].spans.iter_mut().enumerate() {
+        span.turn = turn as u32;
+    }
+    talks[0].spans.retain(|s| s.first < away || s.turn > 21);
+    talks[1].spans.retain(|s| s.first < away || s.turn > 10);
+    let late = waits(&talks);
+    assert!(!late[0].is_empty() && late[2].is_empty(), "{late:?}");
 }
 
 #[test]
