@@ -41,7 +41,7 @@ fn where_the_network_shapes_the_traffic_the_calibrated_rates_are_those_of_the_ru
 /// A part of the runs is measured, and tells what the others carry.
 #[test]
 fn where_there_are_many_runs_a_sample_suffices() {
-    let found = found("12Mbit", "20ms", "mawi", "6Mbit", 30, 16);
+    let found = found("12Mbit", "20ms", "streaming", "10Mbit", 30, 16);
     let exact = found.claimed.iter().zip(&found.carried);
     let exact = exact.filter(|(claimed, carried)| (*claimed / *carried - 1.0).abs() < 1e-6);
     assert!((4..16).contains(&exact.count()), "{found:?}");

@@ -175,11 +175,8 @@ fn a_session_alone_does_what_the_closed_form_says() {
             steps.map(area).sum::<f64>()
         });
         let time = takes[1] / takes[0];
-        // Ends of `browsing` go on a little before the closed form expects their units above an initial window to have
-        // left: its sum is 4 % too long.
-        let bar = if name == "browsing" { 0.05 } else { 0.03 };
         assert!(
-            (time - 1.0).abs() < bar,
+            (time - 1.0).abs() < 0.03,
             "{name}: {time} of the time, {takes:?}"
         );
     }

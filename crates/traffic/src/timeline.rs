@@ -182,7 +182,7 @@ impl Course<'_> {
         let left = match at_once {
             true => written + Dur::from_secs_f64(self.pace.leaves(end, last_bytes)),
             // ACKs let the last of it leave.
-            false => written.max(arrived - Dur::from_secs_f64(self.pace.own_rtt / 2.0)),
+            false => written.max(arrived - Dur::from_secs_f64(self.pace.rtt / 2.0)),
         };
         if let Some(span) = self.spans.last_mut() {
             span.left = left;

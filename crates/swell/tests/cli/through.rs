@@ -64,7 +64,7 @@ const OCTAVES: std::ops::RangeInclusive<f64> = 0.015..=2.1;
 const SEEN_SHARE: f64 = 0.005;
 const SEEN_DB: f64 = 0.3;
 const SEEN_COHERENCE: f64 = 0.05;
-/// A playback against the truth, the truth as the mean of its seeds, the playback of six: the mean over the octaves, and each of them.
+/// A playback against the truth, each as the mean of three seeds: the mean over the octaves, and each of them.
 const MEAN_DB: f64 = 1.5;
 const EACH_DB: f64 = 3.0;
 const MEAN_COHERENCE: f64 = 0.1;
@@ -277,7 +277,7 @@ fn two_captures_are_split_and_played_over_both_links() {
             "--set",
             "run.duration=130s",
             "--set",
-            "run.replications=6",
+            "run.replications=3",
         ],
     );
     assert!(ran(&played), "{}", text(&played.stderr));
