@@ -2386,10 +2386,10 @@ class ResidentialPreset(Table):
 
 @dataclass(kw_only=True)
 class CablePreset(Table):
-    """Homes on cable modems that share a segment, as in 2006: `access` (384 kbit/s up and 6 Mbit/s
-    down, 5ms, 64 KiB of queue) and `segment` (10 Mbit/s up and 38 Mbit/s down, 1ms, 100ms of
-    queue). Keys of a link under `[network]` are those of `access`. Other homes have a path over
-    `segment` alone, and an `access` rate of their own."""
+    """Homes on cable modems that share a segment, as in 2006. The modem's link is `access`: 384 kbit/s
+    up and 6 Mbit/s down, 5ms, 64 KiB of queue. All share `segment`: 10 Mbit/s up and 38 Mbit/s
+    down, 1ms, 100ms of queue. Keys of a link under `[network]` are those of `access`. Other homes
+    have a path over `segment` alone, and an `access` rate of their own."""
 
     kind: Literal["cable"] = "cable"
     """Which kind; it decides what other keys there are."""

@@ -21,9 +21,9 @@ pub enum Preset {
     /// 100 Mbit/s down, 8ms, fq-codel up) and `core` (1 Gbit/s, 10ms). Keys of a link under `[network]` are those of
     /// `access`.
     Residential,
-    /// Homes on cable modems that share a segment, as in 2006: `access` (384 kbit/s up and 6 Mbit/s down, 5ms, 64 KiB of
-    /// queue) and `segment` (10 Mbit/s up and 38 Mbit/s down, 1ms, 100ms of queue). Keys of a link under `[network]` are
-    /// those of `access`. Other homes have a path over `segment` alone, and an `access` rate of their own.
+    /// Homes on cable modems that share a segment, as in 2006. The modem's link is `access`: 384 kbit/s up and 6 Mbit/s
+    /// down, 5ms, 64 KiB of queue. All share `segment`: 10 Mbit/s up and 38 Mbit/s down, 1ms, 100ms of queue. Keys of a
+    /// link under `[network]` are those of `access`. Other homes have a path over `segment` alone, and an `access` rate of their own.
     Cable,
     /// A host on a campus: `access` (100 Mbit/s and 5ms). Keys of a link under `[network]` are those of `access`.
     Campus,
