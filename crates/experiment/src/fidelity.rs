@@ -5,6 +5,7 @@
 //! Both models thus contain the learner's simplifications. Its errors are visible too, because the ground truth of the
 //! regenerated traffic is the first model.
 
+mod carried;
 mod compare;
 mod distance;
 mod play;
@@ -18,6 +19,7 @@ use swell_learn::{Learner, Options};
 use swell_tcp::Config;
 use swell_traffic::{DrawError, Model, Network, Schedule};
 
+pub use carried::{Carried, carried};
 pub use compare::{Fidelity, compare};
 pub use distance::halves;
 pub use play::Playback;
@@ -52,7 +54,8 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
         Arc::new(Config::linux()),
         seed,
     );
-    play(played, &schedule, playback.rate, seed, Box::new(tap));
+    let time = model.duration;
+    play(played, time, &schedule, playback.rate, seed, Box::new(tap));
     let learner = Arc::into_inner(learner)
         .expect("the world held the only other handle, and is gone")
         .into_inner()

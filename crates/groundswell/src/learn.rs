@@ -8,9 +8,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::Dur;
+use swell_base::{Code, Dur, Warning};
 use swell_capture::Reader;
+use swell_experiment::fidelity::carried;
 use swell_learn::Learner;
+use swell_traffic::Model;
 
 use crate::model::AnyModel;
 use crate::{Error, files};
@@ -151,10 +153,34 @@ fn of_packets(
     if options.digest {
         model.provenance.digests = digests;
     }
+    model.warnings.extend(lacking(&model));
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),
         files: read,
         unwritten: None,
+    })
+}
+
+/// A model is played once, up to so many packets of its trace: about a second.
+const PLAYED: u64 = 1_000_000;
+/// Smaller share of the trace's bytes that a playback lacks without a doubt. Connections that the end of a trace cut, and
+/// transfers that take a little longer, make some per cent.
+const LACKS: f64 = 0.15;
+
+/// A doubt if the model carries clearly less than its trace when it is played alone, whatever the reason.
+fn lacking(model: &Model) -> Option<Warning> {
+    let found = carried(model, PLAYED).ok().flatten()?;
+    let share = found.played / found.recorded;
+    (share < 1.0 - LACKS).then(|| {
+        Warning::warning(
+            Code::LoadLeftOut,
+            format!(
+                "played alone, the model carries {:.0} % of the bytes of its trace in {:.1} s. So it loads a link less than what it was \
+                 learnt from",
+                100.0 * share,
+                found.over.as_secs_f64()
+            ),
+        )
     })
 }
 
@@ -194,4 +220,32 @@ fn nothing(read: &[FileCounts]) -> Error {
     let counts = read.iter().map(FileCounts::to_string);
     let hints: Vec<String> = std::iter::once(REPLAY.to_owned()).chain(counts).collect();
     Error::usage(message).hint(hints.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a model brings back is held against its trace, whichever part of it is played.
+    #[test]
+    fn a_model_that_carries_less_than_its_trace_says_so() {
+        for name in ["browsing", "smart-home", "video-call", "meeting"] {
+            let bytes = swell_experiment::bundled::model(name).unwrap();
+            let model = Model::from_slice(bytes).unwrap();
+            assert_eq!(lacking(&model), None, "{name}");
+            let mut busier = model.clone();
+            let bins = busier.load.bytes.iter_mut().flatten();
+            bins.chain(&mut busier.totals.bytes)
+                .for_each(|b| *b = *b * 4 / 3);
+            let told = lacking(&busier).unwrap();
+            assert_eq!(told.code, Code::LoadLeftOut);
+        }
+        // Of a long trace the beginning is played.
+        let bytes = swell_experiment::bundled::model("access-link").unwrap();
+        let model = Model::from_slice(bytes).unwrap();
+        let packets: u64 = model.totals.packets.iter().sum();
+        let part = carried(&model, packets / 3).unwrap().unwrap();
+        assert!(part.over < model.duration.scale(0.6), "{part:?}");
+        assert!((part.played / part.recorded - 1.0).abs() < 0.15, "{part:?}");
+    }
 }

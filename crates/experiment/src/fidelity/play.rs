@@ -30,9 +30,10 @@ impl Default for Playback {
     }
 }
 
-/// Plays the sessions of a schedule of `model` for its duration, and shows `tap` the packets that cross the link.
+/// Plays the sessions of a schedule of `model` for so long, and shows `tap` the packets that cross the link.
 pub(super) fn play(
     model: Arc<Model>,
+    time: Dur,
     schedule: &Schedule,
     rate: Rate,
     seed: u64,
@@ -45,7 +46,7 @@ pub(super) fn play(
     };
     let mut world = World::new(&[link.clone(), link], seed);
     world.set_tap(tap);
-    let end = Time::ZERO + model.duration;
+    let end = Time::ZERO + time;
     let machine = Structural::new(model, schedule);
     world.add(
         Box::new(machine),

@@ -49,6 +49,7 @@ fn load(model: &Model, seed: u64) -> Result<(Load, [f64; 2]), DrawError> {
     let rate = Playback::default().rate;
     play(
         Arc::new(model.clone()),
+        model.duration,
         &schedule,
         rate,
         seed,
